@@ -44,6 +44,7 @@ from .judgements import Labels as Labels
 from .judgements import Rankings as Rankings
 from .judgements import Ratings as Ratings
 from .judgements import Responses as Responses
+from .kinds.reading import read as read
 from .model import Model as Model
 from .models import BTL as BTL
 from .models import DawidSkene as DawidSkene

@@ -22,6 +22,9 @@ from raters.errors import DataError, DataWarning, refuse
 from raters.errors.validation import boolean, checked, instance
 from raters.judgements.comparisons import Side
 from raters.judgements.names import check_once, name_list, name_text, shorten, shown
+from raters.judgements.reading.answers import part
+from raters.judgements.reading.argilla import responses
+from raters.judgements.reading.label_studio import annotations_in
 
 __all__ = [
     "Imported",
@@ -193,39 +196,31 @@ def from_label_studio(
     skipped a task); `people` maps its users to annotators."""
     asked: dict[str, Any] = {}
     responses: list[_Response] = []
-    for task in _entries(export, "annotations"):
-        data, meta = (_part(task, name, Mapping) or {} for name in ("data", "meta"))
-        question = _part(data if "question_id" in data else meta, "question_id", str)
-        if not question:
+    tasks = _entries(export, "annotations")
+    for task in tasks:
+        data = part(task, "data", Mapping) or {}
+        if (question := _question_of(task)) is None:
             raise DataError(f"a task has no 'question_id' in its data: {shown(task)}")
         asked.setdefault(question, data.get("by"))
-        for annotation in _part(task, "annotations", list) or []:
-            skipped = _part(annotation, "was_cancelled", bool)
-            answer = None if skipped else _chosen(_part(annotation, "result", list) or [])
-            if answer is not None or skipped:
-                moment = annotation.get("updated_at") or annotation.get("created_at")
-                user = annotation.get("completed_by")
-                several = isinstance(user, Mapping)
-                users = [user.get("email"), user.get("id")] if several else [user]
-                responses.append((str(moment or ""), question, users, answer))
+    for one in annotations_in(tasks):
+        if one.is_skipped or one.answers:
+            values = [said if isinstance(said, list) else [said] for _, _, said in one.answers]
+            answer = None if one.is_skipped else _single(values)
+            responses.append((one.time, str(_question_of(one.task)), one.users, answer))
     return _collected(asked, responses, people)
 
 
-def _chosen(result: list[Any]) -> Any:
-    """Return the answer in the regions of one annotation; None when nothing was chosen."""
-    answers: list[Any] = []
-    for region in result:
-        value = _part(region, "value", Mapping) or {}
-        if region.get("type") == "pairwise":
-            sides = {"left": Side("first"), "right": Side("second")}
-            answers.append(sides.get(str(value.get("selected"))))
-        elif region.get("type") == "choices":
-            answers += _part(value, "choices", list) or [None]
-    if result and not (
-        answers and all(isinstance(one, str) and one == answers[0] for one in answers)
-    ):
-        raise DataError(f"an annotation holds the answers {shown(answers)}; expected a single one")
-    return _answer(answers[0]) if answers else None
+def _question_of(task: Any) -> str | None:
+    """The question that a task was written for."""
+    data, meta = (part(task, name, Mapping) or {} for name in ("data", "meta"))
+    return part(data if "question_id" in data else meta, "question_id", str) or None
+
+
+def _single(values: list[list[Any]]) -> Any:
+    """The answer in an annotation: a side, or a choice of one."""
+    if len(values) != 1 or len(values[0]) != 1 or not isinstance(values[0][0], str):
+        raise DataError(f"an annotation holds the answers {shown(values)}; expected a single one")
+    return _answer(values[0][0])
 
 
 # ---------------------------------------------------------------- Argilla
@@ -276,40 +271,27 @@ def from_argilla(
     """Read answers from records of Argilla 2, as ``dataset.records.to_list()`` or ``to_json`` gives
     them; `people` maps its users to annotators."""
     asked: dict[str, Any] = {}
-    responses: list[_Response] = []
     for record in _entries(records, "responses"):
-        question = _part(record, "id", str)
-        if not question:
+        if not (question := part(record, "id", str)):
             raise DataError(f"a record has no 'id': {shown(record)}")
-        asked.setdefault(question, (_part(record, "metadata", Mapping) or {}).get("by"))
-        for response in _part(_part(record, "responses", Mapping) or {}, "answer", list) or []:
-            status = _part(response, "status", str) or "submitted"
-            if status not in ("submitted", "discarded", "draft"):
-                raise DataError(f"a response to {question!r} has the status {shown(status)}")
-            answer = None if status == "discarded" else _part(response, "value", str)
-            if status == "submitted" and answer is None:
-                raise DataError(f"a response to {question!r} has no 'value'")
-            if status != "draft":
-                responses.append(("", question, [response.get("user_id")], _answer(answer)))
-    return _collected(asked, responses, people)
+        asked.setdefault(question, (part(record, "metadata", Mapping) or {}).get("by"))
+    given: list[_Response] = []
+    for one in responses(records):
+        if one.question == "answer" and one.status != "draft":
+            answer = None if one.status == "discarded" else _single([[one.value]])
+            given.append(("", one.record["id"], [one.user], answer))
+    return _collected(asked, given, people)
 
 
 # ---------------------------------------------------------------- content of an export
-
-
-def _part(whole: Any, key: str, kind: type) -> Any:
-    """Return a part of an export, or None; `DataError` when it is of another type."""
-    value = whole.get(key) if isinstance(whole, Mapping) else whole
-    if not isinstance(whole, Mapping) or (value is not None and not isinstance(value, kind)):
-        raise DataError(f"{key!r} in the export is {shown(value)}; expected {kind.__name__}")
-    return value
 
 
 def _entries(export: Any, key: str) -> Any:
     """Return the entries of an export, which all have `key`."""
     whole = isinstance(export, (list, tuple))
     if not whole or not all(isinstance(entry, Mapping) and key in entry for entry in export):
-        problem, expected = "is another tool's, or none", f"it must be a list, each with {key!r}"
+        problem = "is another tool's, or none"
+        expected = f"it must be JSON with a list, in which each entry has {key!r}"
         refuse("source", problem=problem, expected=expected, error=DataError)
     return export
 
@@ -321,12 +303,8 @@ def _answer(value: Any) -> Any:
 
 def _person(users: Sequence[Any], people: Mapping[str, Any]) -> Any:
     """Annotator behind a user, who may have a number and an address."""
-    for user in users:
-        if not isinstance(user, (str, int, float, type(None))):
-            raise DataError(f"a user of the export is {shown(user)}; expected a name or a number")
-        if str(user) in people:
-            return people[str(user)]
-    return next((user for user in users if user is not None), None)
+    named = [people[str(user)] for user in users if str(user) in people]
+    return next(iter(named or users), None)
 
 
 def _collected(asked: Mapping[str, Any], responses: list[_Response], people: Any) -> Imported:

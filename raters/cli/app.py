@@ -44,6 +44,7 @@ def _flag(text: str) -> dict[str, Any]:
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--kind": _one("KIND", "of judgement, or your own MODULE:NAME"),
+    "--control": _one("NAME", "of an export: which question, or NAME=CLASS"),
     "--model": _one("NAME", "see `raters models`"),
     "--backend": _one("NAME", "gibbs, nuts, hmc, em, vi or svi"),
     "--set": _several("NAME=VALUE", "of model or back-end, see `raters models`"),
@@ -81,7 +82,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "ids": _one("ID", nargs="+"),
     "name": _one("NAME", nargs="?"),
 }
-_FIT = "--kind --model --backend --set --drop-bad-rows --seed --quiet"
+_FIT = "--kind --control --model --backend --set --drop-bad-rows --seed --quiet"
 _AUDIT = f"{_FIT} --quick --gold --reference --trust-crowd --level --with --out --force"
 _TEXTS = {
     "audit": "Rank or label the items, audit the annotators, and say what to ask next.",
@@ -221,7 +222,8 @@ def _option(typed: Sequence[str], parameter: str) -> str:
     """The option of the command line in place of a parameter."""
     from raters.cli.reading import flags
 
-    names = {"costs": "--cost", "at_least": "--until", "more": "--with", "path": "the file"}
+    names = {"costs": "--cost", "at_least": "--until", "more": "--with"}
+    names |= {"source": "--from"} | dict.fromkeys(("path", "table"), "the file")
     names |= {role: flag for flag, role in flags().items() if role not in names}
     name = parameter.partition(" ")[0]
     if any(word.startswith(f"{name}=") for word in typed):

@@ -19,12 +19,14 @@ from raters.acquisition import ExpectedAccuracy, ExpectedTau, Policy, formats
 from raters.acquisition.campaign.campaign import Campaign
 from raters.cli import files, reading
 from raters.cli.commands import pool_options
-from raters.cli.files import Files, check_columns, collected_warnings, note, read_table
+from raters.cli.files import Files, check_columns, collected_warnings, note
 from raters.errors import DataError, SettingError, refuse
 from raters.judgements.base import Judgements
 from raters.judgements.display import visible
 from raters.judgements.names import check_once, name_text
+from raters.judgements.reading.files import content_of, names_in, read_table, table_format
 from raters.kinds import registered_kinds
+from raters.kinds.shapes import roles_of
 from raters.model import Model
 from raters.program import Program
 from raters.reporting.files import unmarked
@@ -54,7 +56,8 @@ def start(given: Namespace) -> None:
             model, pool = _from_names(given)
             data = None
         else:
-            model, data = reading.read_given(given)
+            model, read = reading.read_given(given)
+            data = read.judgements
             pool = rt.Candidates.of(data, **pool_options(given))
         owners = (model, Policy(), *reading.backends_given(given))
         _, policy, *backend = reading.built(reading.settings_of(given), *owners)
@@ -83,11 +86,11 @@ def _from_names(given: Namespace) -> tuple[Model[Any], Judgements]:
     for kind in registered_kinds() if asked is None else (asked,):
         if kind.questions is None:
             continue
-        roles = reading.roles_of(kind.questions).items()
+        roles = roles_of(kind.questions).items()
         listed = [name for name, role in roles if role.origin == "Iterable"]
         if listed and set(listed) == set(given.roles):
             model = reading.model_given(given, kind)
-            options: dict[str, Any] = {n: files.names_in(given.roles[n][0]) for n in listed}
+            options: dict[str, Any] = {n: names_in(given.roles[n][0]) for n in listed}
             options |= {} if given.size is None else {"size": given.size}
             accepted = inspect.signature(kind.questions).parameters
             implied = kind.implied(model).items()
@@ -197,7 +200,7 @@ def answers_in(given: Namespace, campaign: Campaign) -> dict[str, str]:
     path = given.file
     table = read_table(path)
     check_columns(table, path, ["id", "answer"])
-    if files.table_format(path) in ("CSV", "TSV"):
+    if table_format(path) in ("CSV", "TSV"):
         table = table.map(unmarked)
     table = table.map(lambda cell: "" if pd.isna(cell) else name_text(cell))
     asked = campaign.asked.to_dataframe()
@@ -231,7 +234,7 @@ def _imported(given: Namespace, campaign: Campaign) -> dict[str, Any]:
     names = _known(people.values(), campaign.pool.judges)
     users = dict(zip(people, names, strict=True))
     reader = reading.chosen("source", given.source, readers)
-    content = reader(read_json(given.file), users or None)
+    content = reader(content_of(given.file), users or None)
     left = {
         "have no answer yet": content.open,
         "were skipped": content.skipped,
@@ -242,15 +245,6 @@ def _imported(given: Namespace, campaign: Campaign) -> dict[str, Any]:
         if ids:
             note(f"{len(ids)} question(s) {words}: {', '.join(ids[:5])}")
     return content.answers
-
-
-def read_json(path: Path) -> Any:
-    """Content of a JSON file; `DataError` when it is none."""
-    files.must_be_file(path)
-    try:
-        return json.loads(path.read_text("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{str(path)!r} is not JSON: {error}") from error
 
 
 # ---------------------------------------------------------------- the other commands

@@ -22,13 +22,15 @@ from raters.auditing.verdicts import Costs
 from raters.checking.dependence import NothingShared
 from raters.cli import files, reading
 from raters.cli.files import Files, collected_warnings, note, show, write_table
-from raters.cli.reading import Task, chosen, dashed, flag_of, pairs, shapes_of, task_of
+from raters.cli.reading import Task, chosen, dashed, flag_of, options_of, pairs, task_of
 from raters.errors import DataError, SettingError, refuse
 from raters.errors.validation import share
 from raters.fitting.result import check_several
 from raters.judgements.base import Judgements
+from raters.judgements.reading.files import read_table, table_format
 from raters.kinds import kind_of, registered_kinds
 from raters.kinds.sections import ranked, ranked_by
+from raters.kinds.shapes import shapes_of
 from raters.program import Program
 from raters.reporting.facts import as_json, why_unjudged
 from raters.reporting.report import check_form
@@ -108,13 +110,16 @@ def _audited(given: Namespace) -> tuple[xr.DataTree, rt.reporting.Report, dict[s
     for name in names:
         if name not in (*_PARTS, "influence"):
             refuse("more", name, "is unknown", f"choose some of {', '.join(_PARTS)}, influence")
-    gold = [files.read_table(path) for path in given.gold]
-    known = pd.concat(gold, ignore_index=True) if gold else None
+    gold = [read_table(path) for path in given.gold]
     threshold, drop = getattr(given, "threshold", None), getattr(given, "drop", False)
     check_limits(0.0 if threshold is None else threshold, given.level, 0.05, 5)
     (costs,) = reading.built(pairs(getattr(given, "cost", ()), "cost", "drop_good=5"), Costs)
     task, _ = task_of(given)
     program, truths = task.program, task.kind.truths
+    known = pd.concat(gold, ignore_index=True) if gold else task.gold
+    if task.gold is not None and not gold and (truths is None or given.trust_crowd):
+        known = None
+        note("the known truths of the export are not used", given.quiet)
     if why := why_unjudged(program):
         if gold or given.reference or given.trust_crowd or drop:
             expected = f"--gold, --reference, --trust-crowd and --drop need an audit. {why}"
@@ -341,7 +346,7 @@ def simulate(given: Namespace) -> None:
     truth_file = files.companion(out, "-truth.json")
     for path in (out, truth_file):
         files.check_writable(path, given)
-    files.table_format(out)
+    table_format(out, written=True)
     generator = chosen("design", given.design, reading.designs())
     known = _settings(generator)
     settings = {}
@@ -380,7 +385,7 @@ def models(given: Namespace) -> None:
         for shape in shapes_of([kinds[name]], [kinds[name]]):
             roles = shape.roles
             others = [flag_of(one, roles[one]) for one in roles if one not in shape.required]
-            print(f"\n{shape.options}\n  also {' '.join(others)}")
+            print(f"\n{options_of(shape)}\n  also {' '.join(others)}")
     else:
         every = {**reading.models(), **reading.backends(), **reading.designs()}
         owner = chosen("name", name, every)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import inspect
 import os
 import re
 import sys
-import types
 import typing
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -16,30 +14,28 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
 import raters as rt
 from raters import datasets, inference
-from raters.cli.files import is_large, names_in, note, read_result, read_table
-from raters.errors import DataError, SettingError, refuse
-from raters.errors.validation import instance, is_list
+from raters.cli.files import note, read_result
+from raters.errors import SettingError, refuse
+from raters.errors.validation import instance
 from raters.fitting.result import data_of, model_of
 from raters.inference import Backend
 from raters.inference.defaults import default_backend, quick_backend
-from raters.judgements import scanned
-from raters.judgements.base import Judgements
-from raters.judgements.names import name_text, plural
-from raters.kinds import Kind, Reader, kind_named, kind_of, register, registered_kinds
+from raters.judgements.names import name_text
+from raters.judgements.reading.files import names_in, read_table
+from raters.kinds import Kind, kind_named, kind_of, register, registered_kinds
+from raters.kinds.reading import Reading, opened, read_as
+from raters.kinds.shapes import Role, Shape, alternatives, shape_of, shapes_of
 from raters.model import Model
 from raters.program import Program
 
 _SWITCHES = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
-# Usual names of the column of those who judge; a person who answers items is no annotator.
-_JUDGES = ("annotator", "worker", "judge", "rater")
 
 
 # ---------------------------------------------------------------- what there is to choose from
@@ -135,7 +131,7 @@ def settings_of(given: Namespace) -> dict[str, str]:
 
 def value_of(text: str, annotation: Any) -> Any:
     """Text as a value of this annotation; as it is where nothing fits, for its owner to refuse."""
-    for part in _alternatives(annotation):
+    for part in alternatives(annotation):
         origin, arguments = typing.get_origin(part), typing.get_args(part)
         if part is type(None) and text.lower() == "none":
             return None
@@ -152,13 +148,6 @@ def value_of(text: str, annotation: Any) -> Any:
             groups = tuple(tuple(map(name_text, names_in(piece))) for piece in pieces)
             return groups if arguments[0] is not str else groups[0]
     return text
-
-
-def _alternatives(annotation: Any) -> tuple[Any, ...]:
-    """Members of a union; the annotation alone where it is none."""
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        return typing.get_args(annotation)
-    return (annotation,)
 
 
 def fields(owner: Any) -> dict[str, tuple[Any, Any]]:
@@ -211,98 +200,31 @@ def backends_given(given: Namespace) -> list[type[Backend]]:
     return [chosen("backend", given.backend, backends())] if given.backend else []
 
 
-# ---------------------------------------------------------------- roles and shapes of a table
+# ---------------------------------------------------------------- roles of a table
 
 
-class Role(NamedTuple):
-    """A column or a setting that readers take: keyword parameter of one of their functions."""
-
-    annotation: Any
-    default: Any
-
-    @property
-    def part(self) -> Any:
-        """The annotation without None."""
-        return next(one for one in _alternatives(self.annotation) if one is not type(None))
-
-    @property
-    def origin(self) -> str:
-        """Name of the collection that it takes; empty for a single value."""
-        return getattr(getattr(self.part, "__origin__", None), "__name__", "")
-
-    @property
-    def is_column(self) -> bool:
-        """True for the name of a column, or of several."""
-        return self.part is str or self.origin == "Sequence"
-
-    def value(self, texts: Sequence[str], name: str) -> Any:
-        """Texts of the option as the value that a reader takes."""
-        if self.origin == "Sequence":
-            return list(texts)
-        if self.origin == "Mapping":
-            if str in typing.get_args(self.part)[-1:]:
-                return pairs(texts, name)
-            named = pairs(texts, name, "NAME=COLUMN,COLUMN")
-            return {name: tuple(text.split(",")) for name, text in named.items()}
-        if len(texts) > 1:
-            refuse(name, texts, "is given more than once", "give it once")
-        if self.part is pd.DataFrame:
-            return read_table(Path(texts[0]))
-        if self.origin == "Iterable":
-            return names_in(texts[0])
-        return value_of(texts[0], self.annotation)
+def role_value(role: Role, texts: Sequence[str], name: str) -> Any:
+    """Texts of an option as the value that a reader takes."""
+    if role.origin == "Sequence":
+        return list(texts)
+    if role.origin == "Mapping":
+        if str in typing.get_args(role.part)[-1:]:
+            return pairs(texts, name)
+        named = pairs(texts, name, "NAME=COLUMN,COLUMN")
+        return {name: tuple(text.split(",")) for name, text in named.items()}
+    if len(texts) > 1:
+        refuse(name, texts, "is given more than once", "give it once")
+    if role.part is pd.DataFrame:
+        return read_table(Path(texts[0]))
+    if role.origin == "Iterable":
+        return names_in(texts[0])
+    return value_of(texts[0], role.annotation)
 
 
-def roles_of(*functions: Callable[..., Any]) -> dict[str, Role]:
-    """Keyword-only parameters of readers that options can give."""
-    roles = {}
-    for function in functions:
-        for one in inspect.signature(function, eval_str=True).parameters.values():
-            role = Role(one.annotation, one.default)
-            listed = role.origin in ("Sequence", "Mapping", "Iterable", "Literal")
-            if one.kind is one.KEYWORD_ONLY and (
-                listed or role.part in (str, int, float, bool, pd.DataFrame)
-            ):
-                roles[one.name] = role
-    return roles
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Roles that a table must have to be read by one reader of a kind."""
-
-    kind: Kind
-    reader: Reader
-    required: tuple[str, ...]
-
-    @property
-    def roles(self) -> dict[str, Role]:
-        """Roles of the reader, and of the steps that follow."""
-        return roles_of(*self.reader.steps, self.reader.read)
-
-    @property
-    def judge(self) -> str:
-        """Role of those who judge; empty where the reader has none."""
-        return self.kind.data.judge if self.kind.data.judge in self.roles else ""
-
-    @property
-    def options(self) -> str:
-        """The options that name the required columns."""
-        roles = self.roles
-        return " ".join(f"{flag_of(name, roles[name])} COLUMN" for name in self.required)
-
-
-def shapes_of(kinds: Iterable[Kind], wanted: Iterable[Kind] = ()) -> list[Shape]:
-    """Shapes of table that these kinds can be read from, those of the kinds wanted in front."""
-    wanted, shapes = list(wanted), []
-    for kind in sorted(kinds, key=lambda kind: kind not in wanted):
-        for reader in kind.readers:
-            if reader.on_request and kind not in wanted:
-                continue
-            roles, empty = roles_of(reader.read), inspect.Parameter.empty
-            needed = tuple(name for name, role in roles.items() if role.default is empty)
-            shapes += [Shape(kind, reader, required) for required in reader.shapes or (needed,)]
-    return shapes
+def options_of(shape: Shape) -> str:
+    """The options that name the required columns of a shape."""
+    roles = shape.roles
+    return " ".join(f"{flag_of(name, roles[name])} COLUMN" for name in shape.required)
 
 
 def flags() -> dict[str, str]:
@@ -323,7 +245,7 @@ def flag_of(name: str, role: Role, known: Collection[str] = ()) -> str:
 
 def given_roles(words: Sequence[str]) -> tuple[Path | None, dict[str, list[str]]]:
     """The file, and the values of each role, from words such as ``votes.csv --winner winner``."""
-    known, files, given = flags(), [], dict[str, list[str]]()
+    known, files, given = flags(), list[str](), dict[str, list[str]]()
     rest = list(words)
     while rest:
         word = rest.pop(0)
@@ -344,170 +266,40 @@ def given_roles(words: Sequence[str]) -> tuple[Path | None, dict[str, list[str]]
     return (Path(files[0]) if files else None), given
 
 
-def _shape(shapes: Sequence[Shape], given: Mapping[str, Any], names: Sequence[str]) -> Shape:
-    """The shape that the options describe, or the only one whose roles are columns."""
-    judges = {shape.judge for shape in shapes}
-    if {name for shape in shapes for name in shape.required} & set(given) - judges:
-        whole = [one for one in shapes if set(one.required) <= set(given)]
-        whole.sort(key=lambda shape: -len(shape.required))
-        possible = [one for one in whole if set(given) <= set(one.roles)]
-        if whole and not possible:
-            extra = min(set(given) - set(whole[0].roles))
-            refuse(extra, given[extra], f"does not go with {whole[0].options}", "leave it out")
-        problem = f"{', '.join(given)} are not the columns of one kind of judgement"
-    else:
-        possible = [one for one in shapes if _usual_roles(one, given, names) is not None]
-        problem = "the table has no usual column names"
-        if len(possible) > 1:
-            possible, problem = [], "the table can be read in several ways"
-    if not possible:
-        some = dict.fromkeys(shape.options for shape in shapes)
-        raise DataError(
-            f"{problem}; say which columns to read: {', or '.join(some)}. It has {sorted(names)}"
-        )
-    return possible[0]
-
-
-def _usual_roles(
-    shape: Shape, given: Mapping[str, Any], names: Sequence[str]
-) -> dict[str, str] | None:
-    """Columns of the required roles and of the judge by their usual names; None without them."""
-    by_lower, roles = {name.lower(): name for name in names}, dict[str, str]()
-    for role in dict.fromkeys((*shape.required, shape.judge)):
-        if not role or role in given:
-            continue
-        words = _JUDGES if role == shape.judge and role in _JUDGES else ()
-        columns = [by_lower[word] for word in dict.fromkeys((role, *words)) if word in by_lower]
-        if len(columns) > 1:
-            flag = flag_of(role, shape.roles[role])
-            raise DataError(f"the columns {columns} may each say who judged; write {flag} NAME")
-        if columns and shape.roles[role].part is str:
-            roles[role] = columns[0]
-        elif role in shape.required:
-            return None
-    return roles if shape.required else None
-
-
-def _beside(shape: Shape, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-    """Columns that have the names of optional roles, such as ``count``, and are in no role."""
-    by_lower = {name.lower(): name for name in names}
-    others = {role for roles in (shape.required, *shape.reader.shapes) for role in roles}
-    used = [one for value in given.values() for one in (value if is_list(value) else [value])]
-    return {
-        name: by_lower[name]
-        for name, role in roles_of(shape.reader.read).items()
-        if name in by_lower and by_lower[name] not in used and role.is_column
-        if name not in (*others, *given, shape.judge) and role.default is None
-    }
-
-
 # ---------------------------------------------------------------- judgements, and a fit of them
 
 
-def read_given(given: Namespace) -> tuple[Model[Any], Judgements]:
-    """A model, and the judgements of a table."""
-    file, asked, named = given.file, kind_asked(given.kind), model_asked(given.model)
+def read_given(given: Namespace) -> tuple[Model[Any], Reading]:
+    """A model, and the judgements of a table or an export."""
+    asked, named = kind_asked(given.kind), model_asked(given.model)
     kinds = registered_kinds() if asked is None else (asked,)
     of_data = named.data_type if isinstance(named, Model) else None
     wanted = [
         kind for kind in kinds if kind is asked or named in kind.models or kind.data is of_data
     ]
-    large = is_large(file)
-    table = pd.DataFrame() if large else read_table(file)
-    names = scanned.opened(file).schema.names if large else list(map(str, table.columns))
-    shape = _shape(shapes_of(kinds, wanted), given.roles, names)
-    values, notes = _values(shape, given.roles, names)
-    if large and _may_be_counted(shape, values):
-        # Equal rows are put together before they are read.
-        columns = _columns(shape, values)
-        keys = {role: name for role, name in columns.items() if role != "count"}
-        table = scanned.grouped(file, keys, values.get("count"))
-        values["count"] = table.columns[-1]
-        number = scanned.opened(file).count_rows()
-        notes.append(f"{number:,} rows, of which {len(table):,} are different")
-    elif large:
-        table = read_table(file)
+    shapes = shapes_of(kinds, wanted)
+    (repeats,) = given.roles.pop("repeats", [None])
+    table = opened(given.file, shapes, given.roles, given.control)
+    shape, own = shape_of(table, shapes, given.roles)
+    roles = shape.roles
+    values = {name: role_value(roles[name], texts, name) for name, texts in given.roles.items()}
     model = model_given(given, shape.kind)
-    table = _usable_rows(table, shape, _columns(shape, values), given.drop_bad_rows, notes)
-    values = shape.kind.implied(model) | values
-
-    def accepted(function: Callable[..., Any]) -> dict[str, Any]:
-        return {name: values[name] for name in values if name in roles_of(function)}
-
-    reader = shape.reader
-    data = reader.read(table, **accepted(reader.read))
-    for step in reader.steps:
-        data = step(data, table, **accepted(step))
+    implied, drop = shape.kind.implied(model), given.drop_bad_rows
+    read = read_as(shape, table, own, values, implied=implied, drop=drop, repeats=repeats)
+    options = [
+        f"{flag_of(name, roles[name])} {value}"
+        for name, value in read.roles.items()
+        if isinstance(value, str)
+    ]
+    of_role = {name: flag_of(name, role) for name, role in roles.items()}
+    notes = read.worded_notes(lambda name: of_role.get(name, f"--{dashed(name)}"))
+    if table.form:
+        notes = ["; ".join([read.summary, *notes, f"reading {' '.join(options)}"])]
+    elif not set(shape.required) <= set(given.roles):
+        notes.insert(0, f"no columns were named; reading {' '.join(options)}")
     for line in notes:
         note(line, given.quiet)
-    return model, data
-
-
-def _values(
-    shape: Shape, given: Mapping[str, Sequence[str]], names: Sequence[str]
-) -> tuple[dict[str, Any], list[str]]:
-    """Values for the reader by role, and notes on them."""
-    roles, notes = shape.roles, []
-    values = {name: roles[name].value(texts, name) for name, texts in given.items()}
-    if set(shape.required) <= set(values):
-        for name, column in _beside(shape, values, names).items():
-            flag = f"--{dashed(name)} {column}"
-            notes.append(f"the column {column!r} is not read; to read it, add {flag}")
-    else:
-        values = (_usual_roles(shape, values, names) or {}) | values
-        values = _beside(shape, values, names) | values
-        shown = _columns(shape, values).items()
-        written = " ".join(f"{flag_of(name, roles[name])} {column}" for name, column in shown)
-        notes.append(f"no columns were named; reading {written}")
-    return values, notes + [shape.reader.on_request] * bool(shape.reader.on_request)
-
-
-def _columns(shape: Shape, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns by role."""
-    roles = shape.roles
-    return {name: value for name, value in values.items() if roles[name].is_column}
-
-
-def _may_be_counted(shape: Shape, values: Mapping[str, Any]) -> bool:
-    """True if equal rows of a large table may be put together."""
-    kind = shape.kind.data
-    return (
-        hasattr(kind, "scan")
-        and shape.reader.read == kind.from_frame  # type: ignore[attr-defined]
-        and all(isinstance(name, str) for name in _columns(shape, values).values())
-        and values.get("repeats") != "drop"
-    )
-
-
-def _usable_rows(
-    table: pd.DataFrame, shape: Shape, columns: Mapping[str, Any], drop: bool, notes: list[str]
-) -> pd.DataFrame:
-    """Rows that hold a judgement, with a note on those that do not."""
-    table, reader, used = table.reset_index(drop=True), shape.reader, list[str]()
-    for role, listed in columns.items():
-        if role in roles_of(reader.read) and role not in reader.may_be_empty:
-            used += [name for name in (listed if is_list(listed) else [listed]) if name in table]
-    bad = (table[used].isna() | (table[used] == "")).any(axis=1).to_numpy(bool)
-    reason = "a missing value"
-    if reader.bad_rows is not None:
-        single = {role: name for role, name in columns.items() if isinstance(name, str)}
-        why, wrong = reader.bad_rows(table, single)
-        reason += f" or {why}" if (wrong & ~bad).any() else ""
-        bad = bad | wrong
-    if not bad.any():
-        return table
-    if not drop:
-        what = f"{plural(reader.part_of)} with such rows" if reader.part_of else "such rows"
-        raise DataError(
-            f"data row {int(np.flatnonzero(bad)[0]) + 1} has {reason} ({int(bad.sum())} such"
-            f" row(s), columns {', '.join(used)}); correct the table, or leave {what} out with"
-            " --drop-bad-rows"
-        )
-    if reader.part_of:
-        of = table[columns[reader.part_of]]
-        bad = bad | of.isin(of[bad & of.notna()]).to_numpy(bool)
-    notes.append(f"left out {int(bad.sum())} of {len(table)} rows with {reason}")
-    return table[~bad]
+    return model, read
 
 
 @dataclass(frozen=True)
@@ -518,6 +310,7 @@ class Task:
     program: Program[Any]
     backend: Backend | None = None
     stored: xr.DataTree | None = field(default=None, repr=False)
+    gold: pd.DataFrame | None = field(default=None, repr=False)
 
     @property
     def kind(self) -> Kind:
@@ -556,8 +349,8 @@ def task_of(given: Namespace, *owners: Any) -> tuple[Task, list[Any]]:
             raise SettingError(f"--kind {given.kind} is not the kind of {file!r}; leave it out")
         return Task(given, program, stored=result), built(settings, *owners)
     named = backends_given(given)
-    model, data = read_given(given)
-    program = Program(model, data)
+    model, read = read_given(given)
+    program = Program(model, read.judgements)
     for role, axis in (("features", "feature"), ("family", "family")):
         if role in given.roles and axis not in program.axes:
             problem = f"is of no use to {dashed(type(model).__name__)}"
@@ -568,4 +361,4 @@ def task_of(given: Namespace, *owners: Any) -> tuple[Task, list[Any]]:
     suited = quick_backend if quick else default_backend
     backend = named[0] if named else suited(program)
     _, backend, *others = built(settings, model, backend, *owners)
-    return Task(given, program, backend), others
+    return Task(given, program, backend, gold=read.gold), others

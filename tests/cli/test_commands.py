@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.cli import files
 from raters.cli.app import main
 from raters.cli.files import read_result
+from raters.judgements.reading.files import read_table
 
 EM = ("--backend", "em", "--set", "draws=50")
 VOTES = ("votes.csv", "--winner", "winner", "--loser", "loser", "--annotator", "worker")
@@ -107,7 +107,7 @@ def test_simulate_writes_judgements_and_their_truth_and_models_says_what_there_i
     for design in ("crowd", "label-crowd", "ranking-crowd", "rating-crowd"):
         out = ("--set", "num_items=6", "--out", f"{design}.jsonl")
         run(capsys, "simulate", "--design", design, *out)
-        assert files.read_table(Path(f"{design}.jsonl"))["annotator"].nunique() > 1
+        assert read_table(Path(f"{design}.jsonl"))["annotator"].nunique() > 1
         truth = json.loads(Path(f"{design}-truth.json").read_text())
         assert len(truth["names"]["item"]) == 6
         assert 6 in map(len, truth["truth"].values())

@@ -11,6 +11,7 @@ import raters as rt
 from raters.cli import files
 from raters.cli.app import main
 from raters.errors import DataError
+from raters.judgements.reading.files import names_in, read_table
 
 VOTES = "votes.csv --winner w --loser l --annotator who"
 # Command lines, each with a word that the message must have.
@@ -67,7 +68,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     lines = ["w,l,who", *("a,b,x", "b,c,y", "a,c,x", "c,a,z") * 8]
     Path("votes.csv").write_text("\n".join(lines))
     Path("gold.csv").write_text("winner,loser\n,\n")
-    Path("answers.csv").write_text("p,i,c\n" + "x,1,1\nx,2,0\ny,1,0\ny,2,1\n" * 2)
+    Path("answers.csv").write_text("p,i,c\nx,1,1\nx,2,0\ny,1,0\ny,2,1\n")
     Path("fake.nc").write_text("no netCDF")
     assert (
         main(["campaign", "start", "--items", "a,b", "--annotators", "x", "--out", "made.db", "-q"])
@@ -125,7 +126,9 @@ BAD = {
     "n.jsonl": (b'{"a": 1, "a": 2}\n', "called 'a'"),
     "p.jsonl": (b"[" * 100000, "line 1"),
     "q.parquet": (b"PAR1 no", "Parquet"),
-    "r.xlsx": (b"PK", "format"),
+    "r.xlsx": (b"PK", "Excel"),
+    "s.docx": (b"PK", "format"),
+    "t.json": (b'[{"a": [1]}]', "flat"),
 }
 
 
@@ -135,7 +138,7 @@ def test_bad_files_are_refused_with_a_reason(tmp_path) -> None:
         path = tmp_path / name
         path.write_bytes(content)
         try:
-            failed.append((name, files.read_table(path).to_dict()))
+            failed.append((name, read_table(path).to_dict()))
         except DataError as error:
             if not any(one in str(error) for one in word.split("|")) or name not in str(error):
                 failed.append((name, str(error)))
@@ -150,6 +153,8 @@ GOOD = {
     "d.csv": 'a,c\n"b","d"\n,\n',
     "e.tsv": "a\tc\nb\td\n",
     "f.jsonl": '{"a": "b", "c": "d"}\n\n',
+    "g.json": '[{"a": "b", "c": "d"}]',
+    "h.json": '{"a": ["b"], "c": ["d"]}',
 }
 
 
@@ -161,19 +166,19 @@ def test_forms_of_a_table_are_read_alike(tmp_path) -> None:
         for encoding in encodings:
             path = tmp_path / f"{encoding}-{name}"
             path.write_bytes(text.encode(encoding))
-            read[path.name] = files.read_table(path).to_dict("records")
+            read[path.name] = read_table(path).to_dict("records")
             packed = path.with_name(f"{path.name}.gz")
             packed.write_bytes(gzip.compress(path.read_bytes()))
-            read[packed.name] = files.read_table(packed).to_dict("records")
+            read[packed.name] = read_table(packed).to_dict("records")
     assert {name: rows for name, rows in read.items() if rows != expected} == {}
 
 
 def test_names_are_listed_or_in_a_file(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("names.txt").write_text("tea\n\nsalt, pepper\n")
-    assert files.names_in("names.txt") == ["tea", "salt, pepper"]
-    assert files.names_in('tea,"salt, pepper"') == ["tea", "salt, pepper"]
+    assert names_in("names.txt") == ["tea", "salt, pepper"]
+    assert names_in('tea,"salt, pepper"') == ["tea", "salt, pepper"]
     Path("names.csv").write_text("a\n")
     for wrong in ("none.txt", "names.csv", '"tea'):
         with pytest.raises(DataError):
-            files.names_in(wrong)
+            names_in(wrong)

@@ -37,6 +37,7 @@ from raters.cli.files import read_result
 from raters.errors import DataError, DataWarning, RatersError
 from raters.fitting.result import as_tree, data_of
 from raters.inference.base import Draws
+from raters.judgements.reading.files import content_of, read_table, table_format
 from raters.program import Program
 from raters.reporting.files import for_people, unmarked
 from tests.kinds.replies import REPLIES, Replies
@@ -162,7 +163,7 @@ cases = comparisons() | labels() | responses()
 def written(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     """The table once it was a file."""
     files.write_table(table, path, people=False)
-    return files.read_table(path)
+    return read_table(path)
 
 
 LIBRARIES: dict[str, Callable[[dict[str, list[str]]], Any]] = {
@@ -216,8 +217,8 @@ def test_a_table_of_judgements_is_read_as_the_same_judgements(folder, case, endi
 def test_tables_for_people_come_back(folder, rows, ending):
     file, table = folder / f"people{ending}", pd.DataFrame(rows, columns=["one", "two"])
     files.write_table(table, file)
-    again = files.read_table(file)
-    if files.table_format(file) in ("CSV", "TSV"):
+    again = read_table(file)
+    if table_format(file) in ("CSV", "TSV"):
         assert not any(cell.startswith(("=", "@", "\t", "\r")) for cell in again.to_numpy().ravel())
         again = again.map(unmarked)
     assert again.to_numpy().tolist() == table.to_numpy().tolist()
@@ -283,7 +284,7 @@ def test_what_is_no_name_is_refused_from_every_file(folder, wrong, case, place, 
     file = folder / f"wrong{ending}"
     assume(write_raw(spoilt(case, place, wrong), file))
     with pytest.raises(RatersError):
-        case.of(files.read_table(file))
+        case.of(read_table(file))
 
 
 def spoilt(case: Case, place: int, wrong: Any) -> dict[str, list[Any]]:
@@ -297,7 +298,7 @@ def spoilt(case: Case, place: int, wrong: Any) -> dict[str, list[Any]]:
 
 def write_raw(table: dict[str, list[Any]], file: Path) -> bool:
     """Write a table without raters, halves of characters and all; False when that cannot be."""
-    kind, rows = files.table_format(file), list(zip(*table.values(), strict=True))
+    kind, rows = table_format(file), list(zip(*table.values(), strict=True))
     if kind == "Parquet":
         try:
             pa.parquet.write_table(pa.table(table), file)
@@ -388,9 +389,9 @@ def by_table(asked: Asked, ending: str) -> dict[str, Any]:
     """Answers filled in to the table that `raters campaign ask` writes, saved again."""
     file = asked.campaign.path.with_name(f"questions{ending}")
     files.write_table(campaign_files.shown(asked.questions).assign(answer=""), file)
-    table = files.read_table(file)
+    table = read_table(file)
     filled = table[["id"]].assign(answer=table["id"].map(asked.answers))
-    if files.table_format(file) in ("CSV", "TSV"):
+    if table_format(file) in ("CSV", "TSV"):
         filled = for_people(filled)
     files.write_table(table.assign(answer=filled["answer"]), file, people=False)
     return campaign_files.answers_in(Namespace(file=file), asked.campaign)
@@ -401,7 +402,7 @@ def exported(asked: Asked, tool: str) -> tuple[list[dict[str, Any]], Path]:
     file = asked.campaign.path.with_name("tasks.json")
     written = campaign_files.files_for(tool, file, asked.questions, None, ties=False)
     files.write_folder(file.parent, written)
-    return campaign_files.read_json(file), file.with_name(list(written)[1])
+    return content_of(file), file.with_name(list(written)[1])
 
 
 def by_label_studio(asked: Asked) -> dict[str, Any]:
@@ -420,13 +421,13 @@ def by_label_studio(asked: Asked) -> dict[str, Any]:
         task["annotations"] = [{"completed_by": 1, "result": [result]}]
     path = asked.campaign.path.with_name("export.json")
     path.write_text(json.dumps(tasks), "utf-8")
-    return formats.from_label_studio(campaign_files.read_json(path)).answers
+    return formats.from_label_studio(content_of(path)).answers
 
 
 def by_argilla(asked: Asked) -> dict[str, Any]:
     """Answers given in Argilla."""
     records, beside = exported(asked, "argilla")
-    (question,) = campaign_files.read_json(beside)["questions"]
+    (question,) = content_of(beside)["questions"]
     offered = [option["value"] for option in question["settings"]["options"]]
     for record in records:
         answer = asked.answers[record["id"]]
@@ -436,7 +437,7 @@ def by_argilla(asked: Asked) -> dict[str, Any]:
         record["responses"] = {"answer": [{"value": answer, "user_id": "u", "status": "submitted"}]}
     path = asked.campaign.path.with_name("export.json")
     path.write_text(json.dumps(records, ensure_ascii=False), "utf-8")
-    return formats.from_argilla(campaign_files.read_json(path)).answers
+    return formats.from_argilla(content_of(path)).answers
 
 
 WAYS: dict[str, Callable[[Asked], Mapping[str, Any]]] = {

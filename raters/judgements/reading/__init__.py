@@ -1,1 +1,2 @@
-"""Reading the columns of a table into codes and names."""
+"""From files and the exports of tools to tables, and from the columns of a table to codes and
+names."""

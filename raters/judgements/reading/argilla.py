@@ -1,0 +1,154 @@
+"""Records of Argilla 2: nested, as ``to_list`` and ``to_json`` give them, and flat, as rows of
+Hugging Face datasets.
+
+The forms are those of ``argilla.records._io`` in argilla 2.8: ``responses`` by question, or columns
+``question.responses``, ``.users``, ``.status`` and ``question.suggestion``, ``.agent``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from raters.errors import DataError
+from raters.judgements.names import shown
+from raters.judgements.reading.answers import (
+    CHOICE,
+    NUMBER,
+    Answer,
+    chosen,
+    has_keys,
+    part,
+    plain,
+    table_of,
+)
+from raters.judgements.reading.files import as_table
+from raters.judgements.reading.tables import Table
+
+_STATUS = ("submitted", "discarded", "draft")
+_RESPONSES, _SUGGESTION = ".responses", ".suggestion"
+
+
+class Response(NamedTuple):
+    """One response to a question about a record."""
+
+    record: Mapping[str, Any]
+    question: str
+    value: Any
+    user: Any
+    status: str
+
+
+def recognise(content: Any) -> bool:
+    """True for records with responses, and for rows with responses and their users."""
+    records = _records(content)
+    if has_keys(records, "responses") and has_keys(records, "fields"):
+        return True
+    table = as_table(content)
+    names = [] if table is None else list(map(str, table.columns))
+    return any(f"{name}.users" in names for name in names if name.endswith(_RESPONSES))
+
+
+def table(content: Any, control: str | None) -> Table:
+    """The responses to one question."""
+    records = _records(content)
+    if not has_keys(records, "responses"):
+        frame = as_table(content)
+        assert frame is not None
+        records = [_nested(row) for row in frame.to_dict("records")]
+    answers, left = list[Answer](), Counter[str]()
+    for one in [*responses(records), *_suggestions(records)]:
+        if one.status != "submitted":
+            left[f"response(s) that are {one.status}"] += 1
+            continue
+        fields = [part(one.record, name, Mapping) or {} for name in ("fields", "metadata")]
+        data = plain({**fields[0], **fields[1]})
+        form, value = _answer(one.value)
+        item = one.record.get("id") or one.record.get("_server_id")
+        answers.append(Answer(one.question, form, item, one.user, value, data))
+    return table_of("Argilla", answers, left, control)
+
+
+def _records(content: Any) -> Any:
+    """Records of a list, or of a mapping from their names."""
+    is_index = isinstance(content, dict) and has_keys(list(content.values()), "responses")
+    return list(content.values()) if is_index else content
+
+
+def responses(records: Any) -> Iterator[Response]:
+    """Responses to all questions."""
+    for record in records:
+        for question, listed in (part(record, "responses", Mapping) or {}).items():
+            if not isinstance(listed, (list, type(None))):
+                raise DataError(f"{question!r} in the export is {shown(listed)}; expected list")
+            for one in listed or []:
+                status, user = part(one, "status", str) or "submitted", one.get("user_id")
+                if status not in _STATUS:
+                    raise DataError(f"a response to {question!r} has the status {shown(status)}")
+                if not isinstance(user, (str, int, float, type(None))):
+                    raise DataError(
+                        f"a user of the export is {shown(user)}; expected a name or a number"
+                    )
+                if status == "submitted" and one.get("value") is None:
+                    raise DataError(f"a response to {question!r} has no 'value'")
+                yield Response(record, question, one.get("value"), user, status)
+
+
+def _suggestions(records: Any) -> Iterator[Response]:
+    """Suggestions as responses of whoever made them."""
+    for record in records:
+        for question, one in (part(record, "suggestions", Mapping) or {}).items():
+            agent = part(one, "agent", str) or "suggestion"
+            if one.get("value") is not None:
+                yield Response(record, question, one["value"], agent, "submitted")
+
+
+def _answer(value: Any) -> tuple[str, Any]:
+    """Form and value of a response."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return NUMBER, value
+    if isinstance(value, list) and any(isinstance(one, (dict, list)) for one in value):
+        return "ranking or spans", None
+    return CHOICE, chosen(value, "a response")
+
+
+def _nested(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A flat row as a record."""
+    record: dict[str, Any] = {"id": row.get("id"), "responses": {}, "suggestions": {}}
+    record["fields"] = {str(n): v for n, v in row.items() if not _is_answer(str(n))}
+    for name in map(str, row):
+        question = name.removesuffix(_RESPONSES)
+        if name.endswith(_RESPONSES) and _listed(row[name]):
+            keys = {"value": "", "user_id": ".users", "status": ".status"}
+            columns = [_listed(row.get(f"{name}{end}")) for end in keys.values()]
+            columns = [column or [None] * len(columns[0]) for column in columns]
+            if len({len(column) for column in columns}) > 1:
+                raise DataError(f"record {row.get('id')!r} has other numbers of {name!r} and users")
+            rows = zip(*columns, strict=True)
+            record["responses"][question] = [dict(zip(keys, one, strict=True)) for one in rows]
+        question = name.removesuffix(_SUGGESTION)
+        if name.endswith(_SUGGESTION) and not _is_missing(row[name]):
+            agent = row.get(f"{name}.agent")
+            value = row[name] if isinstance(row[name], (str, int, float)) else _listed(row[name])
+            agent = None if _is_missing(agent) else agent
+            record["suggestions"][question] = {"value": value, "agent": agent}
+    return record
+
+
+def _is_answer(name: str) -> bool:
+    return _RESPONSES in name or _SUGGESTION in name
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and value != value)
+
+
+def _listed(cell: Any) -> list[Any]:
+    """A cell with several values as a list of plain ones."""
+    if _is_missing(cell):
+        return []
+    values = cell.tolist() if hasattr(cell, "tolist") else cell
+    if not isinstance(values, list):
+        raise DataError(f"a column of responses holds {shown(cell)}; expected lists")
+    return [one.tolist() if hasattr(one, "tolist") else one for one in values]

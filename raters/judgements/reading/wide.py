@@ -1,0 +1,135 @@
+"""Tables with a column for each annotator, and tables whose cells are lists."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pandas as pd
+
+from raters.judgements.answers import MOST_LEVELS
+from raters.judgements.names import name_text, shorten
+from raters.judgements.reading.answers import CHOICE, NUMBER, Answer, plain, table_of
+from raters.judgements.reading.columns import read_number
+from raters.judgements.reading.files import as_table, is_nested, nested
+from raters.judgements.reading.tables import Table
+
+_PEOPLE = re.compile("annotator|worker|user|rater|judge|person|labell?er", re.I)
+_NUMBERS = re.compile("rating|score|stars?$", re.I)
+_ITEMS = re.compile(
+    "(.*_)?(id|item|task|question|example|text|document|doc|image|unit|index)", re.I
+)
+_GOLD = re.compile("(.*_)?(gold|truth)(_.*)?|(true|correct)_label", re.I)
+
+
+# ---------------------------------------------------------------- cells that are lists
+
+
+def recognise(content: Any) -> bool:
+    """True for a table with lists of names of annotators, and lists beside them."""
+    table = as_table(content)
+    return table is not None and _people(table) is not None
+
+
+def table(content: Any, control: str | None) -> Table:
+    """The answers in lists, each beside the list of who gave them."""
+    frame = as_table(content)
+    assert frame is not None
+    who = _people(frame)
+    lists = [name for name in nested(frame) if name != who and _is_beside(frame, name, who)]
+    items = _item_column(frame, [name for name in frame if name not in nested(frame)])
+    answers = []
+    for place, row in enumerate(frame.to_dict("records")):
+        data = plain(row)
+        item = place if items is None else row[items]
+        for name in lists:
+            form = NUMBER if _NUMBERS.search(name) else CHOICE
+            for person, value in zip(_cells(row[who]), _cells(row[name]), strict=True):
+                said = value if form == NUMBER else [value] * (value not in (None, ""))
+                if form == CHOICE or value is not None:
+                    answers.append(Answer(name, form, item, person, said, data))
+    return table_of(f"lists in the columns of a table, annotators in {who!r}", answers, {}, control)
+
+
+def _people(frame: pd.DataFrame) -> str | None:
+    """The column with lists of annotators: names that come once in each list, beside another."""
+    names = [str(name) for name in nested(frame) if _PEOPLE.search(str(name))]
+    for name in names:
+        listed = [_cells(cell) for cell in frame[name]]
+        plain_cells = not any(is_nested(one) or one is None for each in listed for one in each)
+        if not plain_cells or any(len({*each}) < len(each) for each in listed):
+            continue
+        if any(_is_beside(frame, other, name) for other in nested(frame) if other != name):
+            return name
+    return None
+
+
+def _is_beside(frame: pd.DataFrame, name: str, who: str | None) -> bool:
+    """True for a column of lists that are as long as those of the annotators."""
+    pairs = zip(frame[name], frame[who], strict=True)
+    one_each = all(len(_cells(one)) == len(_cells(other)) for one, other in pairs)
+    return one_each and not any(is_nested(one) for cell in frame[name] for one in _cells(cell))
+
+
+def _cells(cell: Any) -> list[Any]:
+    values = cell.tolist() if hasattr(cell, "tolist") else cell
+    return list(values) if isinstance(values, (list, tuple)) else []
+
+
+# ---------------------------------------------------------------- a column for each annotator
+
+
+def wide(frame: pd.DataFrame) -> Table | None:
+    """A table with a column for each annotator, all from one small set of values, as one row for
+    each answer; None for any other table."""
+    frame = frame.rename(columns=str)
+    flat = [name for name in frame.columns if name not in nested(frame)]
+    item = _item_column(frame, flat)
+    said = {name: set(_said(frame[name])) for name in flat if name != item}
+    small = [name for name in said if 0 < len(said[name]) <= MOST_LEVELS]
+    if not small:
+        return None
+    first = max(small, key=lambda name: len(said[name]))
+    people = [name for name in small if said[name] & said[first] and not _GOLD.fullmatch(name)]
+    values = set().union(*(said[name] for name in people))
+    gold = next((name for name in said if _GOLD.fullmatch(name) and said[name] <= values), None)
+    others = [name for name in frame.columns if name not in (item, gold, *people)]
+    if len(people) < 2 or not 1 < len(values) <= MOST_LEVELS or len(others) >= len(people):
+        return None
+    if item is None and others:
+        return None
+    rows = frame[[*people, *([gold] if gold else [])]].map(_answer)
+    rows.insert(0, "item", range(1, len(frame) + 1) if item is None else frame[item])
+    numbers = len(values) > 2 and all(read_number(one) == read_number(one) for one in values)
+    answer, truth = ("rating", "value") if numbers else ("label", "truth")
+    table = rows.melt("item", people, "annotator", answer)
+    table = table[table[answer] != ""].reset_index(drop=True)
+    known = None if gold is None else rows[["item", gold]].set_axis(["item", truth], axis=1)
+    known = None if known is None else known[known[truth] != ""].reset_index(drop=True)
+    roles = {"item": "item", "annotator": "annotator", answer: answer}
+    notes = [f"not read: {shorten(others)}"] * bool(others)
+    notes += ["numbers are ratings, unless `kind` says labels"] * numbers
+    form = f"a column for each annotator, a row for each {'item' if item is None else repr(item)}"
+    return Table(table, form, roles, tuple(notes), known)
+
+
+def _said(column: pd.Series) -> list[str]:
+    answers = map(_answer, column.unique())
+    return [name_text(answer) for answer in answers if answer != ""]
+
+
+def _answer(cell: Any) -> Any:
+    """A cell, empty without an answer; 1 and 1.0, which pandas writes beside missing cells, are one
+    answer."""
+    if cell is None or cell is pd.NA or cell != cell:
+        return ""
+    if isinstance(cell, str):
+        return re.sub(r"(?<=\d)\.0+$", "", cell)
+    return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
+
+
+def _item_column(frame: pd.DataFrame, names: list[str]) -> str | None:
+    """The column that names the items: the first that does by its name, or holds no value twice."""
+    distinct = [name for name in names if frame[name].is_unique and frame[name].notna().all()]
+    named = [name for name in distinct if _ITEMS.fullmatch(str(name))]
+    return next(iter(named), names[0] if names[:1] == distinct[:1] and names else None)
