@@ -74,6 +74,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--rate": _one("NUMBER", "share to be asked (0.1)", type=float),
     "--to": _one("FORM", "csv, label-studio, argilla, or judgements (all)", required=True),
     "--texts": _one("FILE", "table with columns item and text"),
+    "--tokens": _one("FILE", "table with annotator and token, written where there is none"),
+    "--host": _one("NAME", "of the interface (127.0.0.1)", default="127.0.0.1"),
+    "--port": _one("NUMBER", "of the server (8000)", type=int, default=8000),
     "--design": _one("NAME", "of `raters models` (crowd)", default="crowd"),
     "--cost": _several("NAME=NUMBER", "keep_bad, drop_good or review"),
     "--out": _one("FILE", "also write it as a table"),
@@ -92,6 +95,7 @@ _TEXTS = {
     "suggest": "Say which questions, put to whom, would tell most of what is wanted.",
     "simulate": "Write judgements drawn from a known truth, and the truth as NAME-truth.json.",
     "models": "List kinds, models, back-ends and designs; of NAME its columns or settings.",
+    "serve": "Let people answer a campaign's questions in a browser, and programs by JSON.",
     "campaign start": "Start a campaign: who can be asked about what, and what for.",
     "campaign ask": "Hand out the next questions, printed or as a table that `tell` reads.",
     "campaign tell": "Take answers: of a table, of another tool, or asking for them one by one.",
@@ -108,6 +112,7 @@ _TAKES = {
     "suggest": f"{_FIT} --batch-size --size --again --out --force",
     "simulate": "--design --set --seed --out --quiet --force",
     "models": "name",
+    "serve": "journal --texts --tokens --host --port --kind --quiet",
     "campaign start": f"{_FIT} --budget --until --size --batch-size --again --out",
     "campaign ask": "journal --number --annotator --budget --out --kind --quiet --force",
     "campaign tell": "journal file --annotator --from --people --correct --kind --quiet",
@@ -215,7 +220,8 @@ def _run(given: Namespace, words: list[str]) -> None:
 
         keep_compiled()
     del given.parser
-    getattr(import_module(f"raters.cli.{group or 'commands'}"), name)(given)
+    module = group or {"serve": "serving"}.get(name, "commands")
+    getattr(import_module(f"raters.cli.{module}"), name)(given)
 
 
 def _option(typed: Sequence[str], parameter: str) -> str:
