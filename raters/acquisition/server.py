@@ -32,7 +32,7 @@ from raters.judgements.names import check_once, name_text, shorten
 
 # Name of the owner among the tokens; questions that wait for each person; most that are handed out
 # at once, and most bytes of a request.
-_OWNER, _AHEAD, _MOST_ASKED, _MOST_BYTES = "", 2, 50, 100_000
+_OWNER, _AHEAD, _MOST_ASKED, _MOST_BYTES = "", 5, 50, 100_000
 Questions = dict[str, dict[str, Any]]
 
 
@@ -67,7 +67,7 @@ class Desk:
     def __init__(self, campaign: Campaign, texts: Mapping[Any, str] | None, ties: bool) -> None:
         self.campaign, self._texts, self._ties, self.title = campaign, texts, ties, ""
         self._waiting: dict[str, Questions] = {}
-        self._lock = threading.Lock()
+        self._lock, self._filling = threading.Lock(), threading.Lock()
         self._ahead = ThreadPoolExecutor(1)
         asked = campaign.asked
         names = map(name_text, asked["by"].values.tolist())
@@ -89,7 +89,7 @@ class Desk:
     def ask(self, person: str, number: int) -> list[dict[str, Any]]:
         """The first questions that wait for a person; new ones where there are too few."""
         if len(self._of(person)) < number:
-            self._fill(person, number)
+            self._fill(person, max(number, _AHEAD))
         return list(self._of(person).values())[:number]
 
     def _of(self, person: str) -> Questions:
@@ -97,8 +97,9 @@ class Desk:
             return dict(self._waiting.get(person, {}))
 
     def _fill(self, person: str, number: int) -> None:
-        if (missing := number - len(self._of(person))) > 0:
-            self._add(self.campaign.ask(missing, annotator=person))
+        with self._filling:  # What another thread has asked meanwhile is not missing.
+            if (missing := number - len(self._of(person))) > 0:
+                self._add(self.campaign.ask(missing, annotator=person))
 
     def check_owner(self, person: str, ids: list[str]) -> None:
         """Raise unless all questions were put to a person."""
@@ -111,7 +112,7 @@ class Desk:
         """Store an answer, and say what became of it."""
         told = self.campaign.tell(question, answer)
         self._remove([question])
-        if person != _OWNER:
+        if person != _OWNER and len(self._of(person)) == 1:
             self._ahead.submit(self._fill, person, _AHEAD)
         return next(name for name, ids in told._asdict().items() if ids)
 

@@ -1,0 +1,71 @@
+"""Waiting times of people at `raters serve`, with many questions.
+
+Twenty people answer questions about pairs of 100 items, of which there are some 10⁵: each asks for
+the next question, and answers it at once, all at the same time. Written to
+``benchmarks/results/serving.md``::
+
+    python benchmarks/serving.py
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+import raters as rt
+from raters.acquisition.server import Desk
+
+ITEMS, PEOPLE, EACH, THINKING = 100, 20, 12, 8.0
+RESULT = Path(__file__).parent / "results" / "serving.md"
+
+
+def waits() -> tuple[int, np.ndarray, np.ndarray]:
+    """Number of questions, and seconds of each `ask` and `tell`."""
+    people = [f"p{place}" for place in range(PEOPLE)]
+    pool = rt.Candidates.pairs(items=list(range(ITEMS)), annotators=people)
+    asks, tells = list[float](), list[float]()
+    with tempfile.TemporaryDirectory() as folder:
+        campaign = rt.Campaign(Path(folder) / "pairs.db", rt.BTL(), pool)
+        desk = Desk(campaign, None, ties=False)
+
+        def work(person: str) -> None:
+            rng = np.random.default_rng(len(person))
+            for _ in range(EACH):
+                begin = time.perf_counter()
+                (question,) = desk.ask(person, 1)
+                asks.append(time.perf_counter() - begin)
+                time.sleep(THINKING * rng.exponential())
+                better = min(("first", "second"), key=lambda side: int(question["about"][side]))
+                begin = time.perf_counter()
+                desk.tell(person, question["id"], better)
+                tells.append(time.perf_counter() - begin)
+
+        threads = [threading.Thread(target=work, args=(person,)) for person in people]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return pool.num_rows, np.array(asks), np.array(tells)
+
+
+def main() -> None:
+    number, asks, tells = waits()
+    rows = "\n".join(
+        f"| `{name}` | {np.quantile(one, 0.5) * 1e3:.0f} | {np.quantile(one, 0.99) * 1e3:,.0f} |"
+        f" {one.max() * 1e3:,.0f} |"
+        for name, one in (("ask", asks), ("tell", tells))
+    )
+    RESULT.write_text(
+        f"# Waits at `raters serve`\n\n{number:,} questions, {PEOPLE} people at once who think for"
+        f" {THINKING:g} s on average, {len(asks)} answers; milliseconds.\n\n"
+        f"| | median | 99 % | longest |\n|---|---|---|---|\n{rows}\n"
+    )
+    print(RESULT.read_text())
+
+
+if __name__ == "__main__":
+    main()
