@@ -16,14 +16,16 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
+import numpy as np
 import xarray as xr
 
 from raters.errors import DataError, DataWarning, refuse
 from raters.errors.validation import boolean, checked, instance
 from raters.judgements.comparisons import Side
 from raters.judgements.names import check_once, name_list, name_text, shorten, shown
-from raters.judgements.reading.answers import part
+from raters.judgements.reading.answers import has_keys, part
 from raters.judgements.reading.argilla import responses
+from raters.judgements.reading.formats import recognised
 from raters.judgements.reading.label_studio import annotations_in
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "label_studio_config",
     "to_argilla",
     "to_label_studio",
+    "with_predictions",
 ]
 
 # Columns of questions that are not names of what is asked about.
@@ -282,6 +285,84 @@ def from_argilla(
             answer = None if one.status == "discarded" else _single([[one.value]])
             given.append(("", one.record["id"], [one.user], answer))
     return _collected(asked, given, people)
+
+
+# ---------------------------------------------------------------- labels
+
+
+@checked
+def with_predictions(
+    export: Sequence[Mapping[str, Any]],
+    labels: Any,
+    *,
+    control: str | None = None,
+    model_version: str = "raters",
+) -> list[dict[str, Any]]:
+    """An export of Label Studio (JSON) or Argilla (nested records) with labels as predictions or
+    suggestions, each with its probability as the score.
+
+    Parameters
+    ----------
+    export : list
+        What the tool wrote, and `raters.read` read.
+    labels : xarray.Dataset or table
+        ``items`` of an audit, or any table with columns ``item``, ``label`` and ``probability``.
+        What has no label stays as it is.
+    control : str, optional
+        The question whose answers were read, where there are several.
+    model_version : str
+        Name of the predictions, which `raters.read` reads as that of a judge. A record of Argilla
+        has one suggestion for a question, which this replaces.
+
+    Examples
+    --------
+    >>> from raters.acquisition import formats
+    >>> task = {"id": 7, "data": {"text": "Great!"}, "annotations": [
+    ...     {"completed_by": 1, "result": [{"from_name": "mood", "to_name": "text",
+    ...      "type": "choices", "value": {"choices": ["good"]}}]}]}
+    >>> labels = {"item": [7], "label": ["good"], "probability": [0.9]}
+    >>> formats.with_predictions([task], labels)[0]["predictions"][0]["score"]
+    0.9
+    """
+    table = recognised(export, control)
+    known = ("Label Studio JSON", "Argilla")
+    if table is None or not table.form.startswith(known) or not isinstance(export, list):
+        problem = "is no JSON export of Label Studio, and no records of Argilla"
+        refuse("export", problem=problem, expected="give what the tool wrote", error=DataError)
+    if not has_keys(export, "data") and not has_keys(export, "fields"):
+        problem = "has rows that were made flat"
+        expected = "export JSON of Label Studio, or nested records of Argilla"
+        refuse("export", problem=problem, expected=expected, error=DataError)
+    frame = labels.to_dataframe().reset_index() if isinstance(labels, xr.Dataset) else labels
+    columns = [np.asarray(frame[name]).tolist() for name in ("item", "label", "probability")]
+    of_item = {name_text(item): more for item, *more in zip(*columns, strict=True)}
+    written = []
+    for entry in export:
+        names = (entry.get("data") or entry.get("metadata") or {}).get("item_name", entry["id"])
+        if (label := of_item.get(name_text(names))) is not None:
+            entry = _predicted(entry, table.question, label[0], label[1], model_version)
+        written.append(dict(entry))
+    return written
+
+
+def _predicted(
+    entry: Mapping[str, Any], question: str, label: Any, score: float, model: str
+) -> dict[str, Any]:
+    """A task with one more prediction, or a record with a suggestion."""
+    if "data" not in entry:
+        suggestion = {"value": label, "score": score, "agent": model}
+        return {**entry, "suggestions": {**(entry.get("suggestions") or {}), question: suggestion}}
+    regions = [
+        region
+        for one in [*(entry.get("annotations") or []), *(entry.get("predictions") or [])]
+        for region in one.get("result") or []
+        if region.get("from_name") == question
+    ]
+    to_name = next((region["to_name"] for region in regions if "to_name" in region), "text")
+    value = {"choices": [name_text(label)]}
+    result = {"from_name": question, "to_name": to_name, "type": "choices", "value": value}
+    prediction = {"model_version": model, "score": score, "result": [result]}
+    return {**entry, "predictions": [*(entry.get("predictions") or []), prediction]}
 
 
 # ---------------------------------------------------------------- content of an export

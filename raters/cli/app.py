@@ -60,6 +60,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--drop": _flag("fit again without those flagged"),
     "--with": _one("A,B", "more: agreement, check, influence, types", dest="more", default=""),
     "--report": _several("FILE", "also write .html, .md or .json"),
+    "--labels": _several("FILE", "labels: a table, or an export with them (.json)"),
     "--batch-size": _one("NUMBER", "questions to suggest (10)", type=int, default=10),
     "--size": _one("NUMBER", "items of a set to rank", type=int),
     "--again": _flag("ask people also what they have answered"),
@@ -105,7 +106,7 @@ _TEXTS = {
     "campaign export": "Write open questions for people to answer elsewhere, or all judgements.",
 }
 _TAKES = {
-    "audit": f"{_AUDIT} --threshold --cost --drop --report",
+    "audit": f"{_AUDIT} --threshold --cost --drop --report --labels",
     "report": _AUDIT,
     "fit": f"{_FIT} --quick --out --force",
     "rank": f"{_FIT} --quick --level --out --force",

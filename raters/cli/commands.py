@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,7 +16,7 @@ import xarray as xr
 
 import raters as rt
 from raters import figures
-from raters.acquisition import Candidates, Policy
+from raters.acquisition import Candidates, Policy, formats
 from raters.auditing.audit import check_limits
 from raters.auditing.truth.calibration import CROWD, trusted_codes
 from raters.auditing.verdicts import Costs
@@ -27,7 +28,7 @@ from raters.errors import DataError, SettingError, refuse
 from raters.errors.validation import share
 from raters.fitting.result import check_several
 from raters.judgements.base import Judgements
-from raters.judgements.reading.files import read_table, table_format
+from raters.judgements.reading.files import content_of, read_table, table_format
 from raters.kinds import kind_of, registered_kinds
 from raters.kinds.sections import ranked, ranked_by
 from raters.kinds.shapes import shapes_of
@@ -53,9 +54,11 @@ class Part(NamedTuple):
 def audit(given: Namespace) -> None:
     """Fit, judge, suggest; write everything, then print it."""
     _check_reports(given.report, given, "--report")
+    _check_labels(given)
     files.check_writable(given.out, given, names=("result.nc", "summary.json"))
     with collected_warnings() as caught:
-        result, page, parts = _audited(given)
+        result, page, parts, items = _audited(given)
+        labels = {path: _labels_writer(path, items, given) for path in given.labels}
         facts = {"settings": vars(given), "warnings": caught}
         facts |= {"with": {name: part.table for name, part in parts.items()}}
         outputs: Files = dict(page.files)
@@ -66,6 +69,9 @@ def audit(given: Namespace) -> None:
         reports = {path: page.as_text(path) for path in given.report}
         written = files.write_folder(given.out, outputs, given.force, whole=True)
         _write_reports(reports, given)
+        for path, write in labels.items():
+            files.write_file(path, write, given.force)
+            note(f"wrote {path}", given.quiet)
     _print(page, parts)
     note(f"wrote {', '.join(written)} to {given.out}", given.quiet)
 
@@ -74,10 +80,32 @@ def report(given: Namespace) -> None:
     """Report a fit: print it, or write it in the form that a file's name asks for."""
     _check_reports(given.out, given, "--out")
     with collected_warnings():
-        _, page, parts = _audited(given)
+        _, page, parts, _ = _audited(given)
         _write_reports({path: page.as_text(path) for path in given.out}, given)
     if not given.out:
         _print(page, parts)
+
+
+def _check_labels(given: Namespace) -> None:
+    """Raise when labels cannot be written, before anything is fitted."""
+    for path in given.labels:
+        if path.suffix.lower() != ".json":
+            table_format(path, written=True)
+        files.check_writable(path, given, option="--labels")
+
+
+def _labels_writer(
+    path: Path, items: xr.Dataset | None, given: Namespace
+) -> Callable[[Path], object]:
+    """What writes labels with their probabilities: as a table, or into the export that was read."""
+    if items is None:
+        expected = "it is for an audit of labels; leave it out"
+        refuse("labels", str(path), "asks for labels, and there are none", expected)
+    if path.suffix.lower() != ".json":
+        return partial(write_table, items.to_dataframe().reset_index())
+    export: Any = content_of(given.file) if given.file.suffix != ".nc" else None
+    tasks = formats.with_predictions(export, items, control=given.control)
+    return partial(files.write_text, json.dumps(tasks, indent=1, ensure_ascii=False))
 
 
 def _check_reports(paths: Sequence[Path], given: Namespace, option: str) -> None:
@@ -104,8 +132,10 @@ def _print(page: rt.reporting.Report, parts: dict[str, Part]) -> None:
             show(part.table)
 
 
-def _audited(given: Namespace) -> tuple[xr.DataTree, rt.reporting.Report, dict[str, Part]]:
-    """The fit, and the report on it."""
+def _audited(
+    given: Namespace,
+) -> tuple[xr.DataTree, rt.reporting.Report, dict[str, Part], xr.Dataset | None]:
+    """The fit, the report on it, what was asked for beside it, and labels of the items."""
     names = [name.strip() for name in given.more.split(",") if name.strip()]
     for name in names:
         if name not in (*_PARTS, "influence"):
@@ -153,7 +183,8 @@ def _audited(given: Namespace) -> tuple[xr.DataTree, rt.reporting.Report, dict[s
     page = rt.report(
         program.model, result, verdicts, dropped=without, questions=questions, questions_note=reason
     )
-    return result, page, {n: _PARTS[n](task, result, known) for n in names if n in _PARTS}
+    parts = {n: _PARTS[n](task, result, known) for n in names if n in _PARTS}
+    return result, page, parts, None if verdicts is None else verdicts.items
 
 
 def _dropped(task: Task, verdicts: rt.auditing.Audit) -> xr.DataTree | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -182,7 +182,7 @@ def opened(
         head = data.head(_FIRST).to_pandas()
         table = recognised(head, control) or Table(head)
         if table.frame is head:
-            return Table(head, table.form, table.roles, table.notes, table.gold, path)
+            return replace(table, path=path)
         source, path = data.to_table().to_pandas(integer_object_nulls=True), None
     content = _in_memory(source) if path is None else content_of(path)
     if (known := recognised(content, control)) is not None:

@@ -6,11 +6,14 @@ import json
 import xml.etree.ElementTree as ET
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
+import raters as rt
 from raters.acquisition import formats
-from raters.errors import DataWarning
+from raters.errors import DataWarning, RatersError
+from tests.judgements import exports as ex
 
 PAIRS = xr.Dataset(
     {
@@ -186,3 +189,39 @@ def test_annotations_by_others_are_reported():
 def test_responses_to_one_record(responses, expected):
     found = formats.from_argilla([record(*responses)])
     assert getattr(found, expected[0]) == expected[1]
+
+
+# ---------------------------------------------------------------- labels
+
+
+@pytest.mark.parametrize("export", [ex.LABEL_STUDIO, ex.ARGILLA], ids=["label-studio", "argilla"])
+@pytest.mark.filterwarnings("ignore::raters.errors.DataWarning")
+@pytest.mark.filterwarnings("ignore::raters.errors.ConvergenceWarning")
+def test_labels_go_back_into_the_export_and_nothing_else_changes(export):
+    """Predictions are those of one more judge; all other judgements are as before."""
+    read = rt.read(export, control="mood")
+    labels = rt.DawidSkene()
+    result = rt.fit(labels, read.judgements, rt.PGEM(), seed=0, progress=False)
+    items = rt.audit(labels, result, seed=0).items
+    classes = [f"p_{name}" for name in read.judgements.classes]
+    np.testing.assert_allclose(sum(items[name] for name in classes), 1.0, atol=1e-6)
+    written = json.loads(json.dumps(formats.with_predictions(export, items, control="mood")))
+    again = rt.read(written, control="mood").judgements
+    before, after = (data.to_frame().astype(str) for data in (read.judgements, again))
+    if export is ex.ARGILLA:  # of which a question has one suggestion
+        before = before[before["annotator"] != "bert"]
+    own = after[after["annotator"] == "raters"]
+    pd.testing.assert_frame_equal(
+        after.drop(own.index).reset_index(drop=True), before.reset_index(drop=True)
+    )
+    assert dict(zip(own["item"], own["label"], strict=True)) == {
+        str(item): str(label)
+        for item, label in zip(items["item"].values, items["label"].values, strict=True)
+    }
+
+
+def test_labels_have_no_place_in_other_files():
+    labels = {"item": [1], "label": ["good"], "probability": [0.9]}
+    for export in (ex.JSON_MIN, ex.DOCCANO["admin"], [], 3, [1], [ex.ARGILLA_FLAT]):
+        with pytest.raises(RatersError):
+            formats.with_predictions(export, labels, control="mood")

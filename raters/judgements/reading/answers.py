@@ -106,7 +106,7 @@ def table_of(
     unread = [f"{other!r} ({forms[other]})" for other in forms if other != name]
     notes = [f"{number:,} {why}" for why, number in gone.items() if number]
     notes += [f"not read: {shorten(unread)}"] * bool(unread)
-    return Table(frame, about, roles, tuple(notes), gold)
+    return Table(frame, about, roles, tuple(notes), gold, name)
 
 
 def _forms(tool: str, answers: Iterable[Answer]) -> dict[str, str]:

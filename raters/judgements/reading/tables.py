@@ -28,6 +28,8 @@ class Table:
         What was left out.
     gold : pandas.DataFrame, optional
         Known truths, as `raters.audit` takes them.
+    question : str
+        Of an export, the question whose answers these are.
     path : Path, optional
         File or folder of Parquet to be read row by row.
     """
@@ -37,6 +39,7 @@ class Table:
     roles: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     gold: pd.DataFrame | None = None
+    question: str = ""
     path: Path | None = None
 
     @property

@@ -22,7 +22,7 @@ from raters.errors import refuse
 from raters.fitting.result import draws_of
 from raters.inference.polya_gamma import latent_classes
 from raters.judgements.labels import Labels
-from raters.judgements.names import names_array
+from raters.judgements.names import name_text, names_array
 from raters.kinds import AuditLimits, Quantities
 from raters.kinds.sections import shown
 from raters.model import Model, Values
@@ -247,7 +247,8 @@ def item_labels(result: xr.DataTree, labels: Labels) -> xr.Dataset:
 
 
 def item_table(probability: ClassProbs, labels: Labels) -> xr.Dataset:
-    """Most probable class of each item, with its probability, entropy and number of labels."""
+    """Most probable class of each item, with its probability, entropy, number of labels, and the
+    probability of each of a few classes."""
     chosen = most_probable(probability)
     positive = np.where(probability > 0, probability, 1.0)
     columns = {
@@ -256,6 +257,9 @@ def item_table(probability: ClassProbs, labels: Labels) -> xr.Dataset:
         "entropy": np.maximum(-(positive * np.log2(positive)).sum(1), 0.0),
         "judgements": labels.judgements_by("item"),
     }
+    if labels.num_classes <= _CLASSES:
+        each = zip(labels.classes, probability.T, strict=True)
+        columns |= {f"p_{name_text(name)}": of_class for name, of_class in each}
     return table("item", labels.items, columns)
 
 
