@@ -1,7 +1,7 @@
 """Waiting times of people at `raters serve`, with many questions.
 
-Twenty people answer questions about pairs of 100 items, of which there are some 10⁵: each asks for
-the next question, and answers it at once, all at the same time. Written to
+Twenty people answer questions about pairs of 100 items, of which there are some 10⁵; every five
+seconds another one comes, and thinks for eight seconds on average about each. Written to
 ``benchmarks/results/serving.md``::
 
     python benchmarks/serving.py
@@ -19,7 +19,8 @@ import numpy as np
 import raters as rt
 from raters.acquisition.server import Desk
 
-ITEMS, PEOPLE, EACH, THINKING = 100, 20, 12, 8.0
+ITEMS, PEOPLE, EACH = 100, 20, 12
+THINKING, ARRIVING = 8.0, 5.0
 RESULT = Path(__file__).parent / "results" / "serving.md"
 
 
@@ -33,7 +34,8 @@ def waits() -> tuple[int, np.ndarray, np.ndarray]:
         desk = Desk(campaign, None, ties=False)
 
         def work(person: str) -> None:
-            rng = np.random.default_rng(len(person))
+            rng = np.random.default_rng(int(person[1:]))
+            time.sleep(ARRIVING * int(person[1:]))
             for _ in range(EACH):
                 begin = time.perf_counter()
                 (question,) = desk.ask(person, 1)
@@ -60,8 +62,8 @@ def main() -> None:
         for name, one in (("ask", asks), ("tell", tells))
     )
     RESULT.write_text(
-        f"# Waits at `raters serve`\n\n{number:,} questions, {PEOPLE} people at once who think for"
-        f" {THINKING:g} s on average, {len(asks)} answers; milliseconds.\n\n"
+        f"# Waits at `raters serve`\n\n{number:,} questions, {PEOPLE} people, one more every"
+        f" {ARRIVING:g} s, who think for {THINKING:g} s on average, {len(asks)} answers; milliseconds.\n\n"
         f"| | median | 99 % | longest |\n|---|---|---|---|\n{rows}\n"
     )
     print(RESULT.read_text())

@@ -30,7 +30,7 @@ Also --annotator --count --feature --column --family --ties half --classes A,B."
 
 
 def _one(metavar: str, text: str | None = None, **settings: Any) -> dict[str, Any]:
-    kind = Path if metavar in ("FILE", "DIR", "CAMPAIGN.db") else str
+    kind = Path if metavar in ("FILE", "DIR", "CAMPAIGN.db", "RESULT.nc") else str
     return {"metavar": metavar, "help": text, "type": kind} | settings
 
 
@@ -72,6 +72,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--people": _several("USER=NAME", "who is who there"),
     "--correct": _flag("let an answer replace another"),
     "--quick": _flag("an approximate answer, in seconds"),
+    "--update": _one("RESULT.nc", "add to this fit, and say what changed"),
     "--rate": _one("NUMBER", "share to be asked (0.1)", type=float),
     "--to": _one("FORM", "csv, label-studio, argilla, or judgements (all)", required=True),
     "--texts": _one("FILE", "table with columns item and text"),
@@ -108,7 +109,7 @@ _TEXTS = {
 _TAKES = {
     "audit": f"{_AUDIT} --threshold --cost --drop --report --labels",
     "report": _AUDIT,
-    "fit": f"{_FIT} --quick --out --force",
+    "fit": f"{_FIT} --quick --update --out --force",
     "rank": f"{_FIT} --quick --level --out --force",
     "suggest": f"{_FIT} --batch-size --size --again --out --force",
     "simulate": "--design --set --seed --out --quiet --force",

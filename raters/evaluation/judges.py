@@ -65,7 +65,7 @@ def judges(
     gold: Any = None,
     question: str = "",
     swapped: str = "",
-    longer: str = "",
+    lengths: tuple[str, str] | None = None,
     time: str = "",
     cost: Mapping[Any, float] | None = None,
     target: float = 0.9,
@@ -89,9 +89,9 @@ def judges(
     swapped : str, optional
         Of labels that say which of two answers is the better: the column that is 1 where the answer
         of the second class was shown first, and else 0. Comparisons know what was shown first.
-    longer : str, optional
-        The feature of comparisons, or the column of labels, that is above 0 where the first of two
-        answers is the longer one: its length less the other's.
+    lengths : pair of str, optional
+        The columns with the lengths of the two answers: of the first and the second item of
+        comparisons, or of the answers that the two classes of labels stand for, in their order.
     time : str, optional
         The column of the time of a verdict, by numbers.
     cost : mapping, optional
@@ -163,7 +163,7 @@ def judges(
     audited = audit(model, result, gold, reference=reference, level=level, seed=seed)
     if audited.calibration is None:
         refuse("result", data, "has no calibration", "fit labels or comparisons")
-    verdicts = verdicts_of(data, audited.calibration, question, swapped, longer, time)
+    verdicts = verdicts_of(data, audited.calibration, question, swapped, lengths or (), time)
     table = _accuracies(audited.calibration, data)
     table["cost_per_right"] = price / table["accuracy"].clip(lower=1e-9)
     parts = [_consistency(verdicts, level), _biases(verdicts, level, rng)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,13 +52,18 @@ class Verdicts(NamedTuple):
 
 
 def verdicts_of(
-    data: Judgements, found: Calibration, question: str, swapped: str, longer: str, time: str
+    data: Judgements,
+    found: Calibration,
+    question: str,
+    swapped: str,
+    lengths: Sequence[str],
+    time: str,
 ) -> Verdicts:
     """Verdicts of labels or comparisons; each name is that of a column, or empty."""
     if isinstance(data, Labels):
-        table, truth = _of_labels(data, found, swapped, longer)
+        table, truth = _of_labels(data, found, swapped, lengths)
     elif isinstance(data, Comparisons):
-        table, truth = _of_comparisons(data, found, question, longer)
+        table, truth = _of_comparisons(data, found, question, lengths)
     else:
         expected = "fit labels of questions, or comparisons"
         refuse_data("result", data, "holds no verdicts that can be compared", expected)
@@ -67,30 +73,28 @@ def verdicts_of(
 
 
 def _of_labels(
-    data: Labels, found: Calibration, swapped: str, longer: str
+    data: Labels, found: Calibration, swapped: str, lengths: Sequence[str]
 ) -> tuple[pd.DataFrame, TruthDraws]:
     """Each item is a question, and its two classes the sides of a pair where `swapped` says so."""
     answer = np.asarray(data.label, int)
     columns = {"row": np.arange(len(answer)), "judge": np.asarray(data.annotator, int)}
     columns |= {"question": np.asarray(data.item, int), "answer": answer}
     columns |= {"weight": np.asarray(data.weight, float)}
-    for name, role in ((swapped, "first"), (longer, "longer")):
-        if not name:
-            continue
+    means = {}
+    if swapped:
+        means["first"] = (_numbers(data, swapped) != 0).astype(int)
+    if lengths:
+        means["longer"] = _longer(data, lengths)
+    for role, side in means.items():
         if data.num_classes != 2:
-            problem = f"is of two sides, and labels have {data.num_classes} classes"
-            refuse_data("swapped" if role == "first" else "longer", name, problem, "leave it out")
-        number = _numbers(data, name)
-        if role == "first":
-            means = (number != 0).astype(int)
-        else:
-            means = np.where(number > 0, 0, np.where(number < 0, 1, _UNKNOWN))
-        columns |= _side(role, answer, means)
+            problem = f"are of two answers, and labels have {data.num_classes} classes"
+            refuse_data("lengths", lengths or swapped, problem, "leave out swapped and lengths")
+        columns |= _side(role, answer, side)
     return pd.DataFrame(columns), np.asarray(found.truth.values, int)
 
 
 def _of_comparisons(
-    data: Comparisons, found: Calibration, question: str, longer: str
+    data: Comparisons, found: Calibration, question: str, lengths: Sequence[str]
 ) -> tuple[pd.DataFrame, TruthDraws]:
     """Each pair is a question, or each pair with each value of a column."""
     first, second = np.asarray(data.first, int), np.asarray(data.second, int)
@@ -112,9 +116,9 @@ def _of_comparisons(
         columns |= {"answer": answer, "weight": number}
         if data.ordered:
             columns |= _side("first", answer, turned)
-        if longer:
-            gap = np.asarray(data.features)[:, _feature(data, longer)]
-            side = np.where(gap > 0, turned, np.where(gap < 0, 1 - turned, _UNKNOWN))
+        if lengths:
+            side = _longer(data, lengths)
+            side = np.where(side == _UNKNOWN, side, (side + turned) % 2)
             columns |= _side("longer", answer, side)
         tables.append(pd.DataFrame(columns))
     truth = np.asarray(found.truth.values)
@@ -130,13 +134,10 @@ def _side(
     return {role: np.where(known, answer == means, np.nan), f"{role}_answer": means}
 
 
-def _feature(data: Comparisons, name: str) -> int:
-    """Place of a feature of the sides."""
-    if data.features is None or name not in data.feature_names:
-        has = f"there are {', '.join(data.feature_names) or 'none'}"
-        instead = f"features={{{name!r}: ('length_a', 'length_b')}}"
-        refuse_data("longer", name, "is no feature of these comparisons", has, instead=instead)
-    return data.feature_names.index(name)
+def _longer(data: Any, lengths: Sequence[str]) -> Int[np.ndarray, " row"]:
+    """0 where the first of two answers is the longer one, and 1 where the second is."""
+    first, second = (_numbers(data, name) for name in lengths)
+    return np.where(first > second, 0, np.where(first < second, 1, _UNKNOWN))
 
 
 def _numbers(data: Any, name: str) -> PerRow:

@@ -35,7 +35,8 @@ def verdicts() -> tuple[pd.DataFrame, np.ndarray]:
             if judge == "long":
                 says = np.where(shift, (gap < 0).astype(int), says)
             columns = {"question": np.arange(NUM_QUESTIONS), "judge": judge, "winner": says}
-            rows.append(pd.DataFrame(columns | {"swapped": swapped, "gap": gap}))
+            columns |= {"chars_0": 100 + gap, "chars_1": np.full(NUM_QUESTIONS, 100)}
+            rows.append(pd.DataFrame(columns | {"swapped": swapped}))
     table = pd.concat(rows)
     copy = table[table["judge"] == "good"].assign(judge="copy")
     return pd.concat([table[table["judge"] != "copy"], copy]), truth
@@ -45,13 +46,22 @@ def verdicts() -> tuple[pd.DataFrame, np.ndarray]:
 def board(with_gold: bool) -> rt.evaluation.Judges:
     table, truth = verdicts()
     labels = rt.Labels.from_frame(
-        table, item="question", annotator="judge", label="winner", columns=["swapped", "gap"]
+        table,
+        item="question",
+        annotator="judge",
+        label="winner",
+        columns=["swapped", "chars_0", "chars_1"],
     )
     result = rt.fit(rt.models.OneCoin(), labels, rt.PGEM(), seed=0, progress=False)
     gold = {place: int(truth[place]) for place in range(100)} if with_gold else None
     price = {"good": 3.0, "first": 1.0}
     return rt.judges(
-        result, people=["ann", "bob"], gold=gold, swapped="swapped", longer="gap", cost=price
+        result,
+        people=["ann", "bob"],
+        gold=gold,
+        swapped="swapped",
+        lengths=("chars_0", "chars_1"),
+        cost=price,
     )
 
 
