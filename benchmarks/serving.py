@@ -63,7 +63,8 @@ def main() -> None:
     )
     RESULT.write_text(
         f"# Waits at `raters serve`\n\n{number:,} questions, {PEOPLE} people, one more every"
-        f" {ARRIVING:g} s, who think for {THINKING:g} s on average, {len(asks)} answers; milliseconds.\n\n"
+        f" {ARRIVING:g} s, who think for {THINKING:g} s on average, {len(asks)} answers;"
+        " milliseconds.\n\n"
         f"| | median | 99 % | longest |\n|---|---|---|---|\n{rows}\n"
     )
     print(RESULT.read_text())

@@ -15,6 +15,7 @@ matching: Paananen, Piironen, Bürkner and Vehtari 2021). The weights are exact,
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from functools import partial
@@ -49,8 +50,9 @@ from raters.model import Model, Values
 from raters.program import Program, Supports, pointwise_log_likelihood
 from raters.reporting.facts import why_unjudged
 
-# Draws that are moved, and the least number of them for each coordinate.
-_DRAWS, _EACH = 1000, 3
+# Draws that are moved: the fewest and the most where there are more, and number and least number for
+# each coordinate.
+_FEWEST, _MOST, _EACH, _LEAST = 1000, 4000, 25, 3
 _WHEN, _RANKED = ("before", "after"), ("reward", "worth", "quality", "ability")
 Points = Float[np.ndarray, "draw coordinate"]
 
@@ -151,7 +153,8 @@ def _moved(
     model, rng = program.model, np.random.default_rng(seed)
     if program.counts_classes:  # Probabilities near 0 have tails that no affine map keeps.
         return None
-    values = draws_of(before, result, _DRAWS, seed)[0]
+    size = sum(math.prod(site.shape) for site in before.sites.values())
+    values = draws_of(before, result, min(_MOST, max(_FEWEST, _EACH * size)), seed)[0]
     number = len(next(iter(values.values())))
     wide = Program(model, old)
     if any(wide.sites[name].shape != site.shape for name, site in before.sites.items()):
@@ -159,8 +162,7 @@ def _moved(
     supports = program.supports
     with jax.enable_x64(True):
         points = np.asarray(jax.vmap(partial(flat_of, supports))(values))
-        size = points.shape[1]
-        if number < _EACH * size:
+        if number < _LEAST * points.shape[1]:
             return None
         like = {name: np.asarray(value[0]) for name, value in values.items()}
         some, data = (jax.tree.map(jnp.asarray, part) for part in (new, program.data))
