@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import sys
 import json
+import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
