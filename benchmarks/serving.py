@@ -15,13 +15,13 @@ import time
 from pathlib import Path
 
 import numpy as np
+from _common import report, table
 
 import raters as rt
 from raters.acquisition.server import Desk
 
 ITEMS, PEOPLE, EACH = 100, 20, 12
 THINKING, ARRIVING = 8.0, 5.0
-RESULT = Path(__file__).parent / "results" / "serving.md"
 
 
 def waits() -> tuple[int, np.ndarray, np.ndarray]:
@@ -56,18 +56,16 @@ def waits() -> tuple[int, np.ndarray, np.ndarray]:
 
 def main() -> None:
     number, asks, tells = waits()
-    rows = "\n".join(
-        f"| `{name}` | {np.quantile(one, 0.5) * 1e3:.0f} | {np.quantile(one, 0.99) * 1e3:,.0f} |"
-        f" {one.max() * 1e3:,.0f} |"
+    rows = [
+        [f"`{name}`", *(1e3 * np.quantile(one, [0.5, 0.99, 1.0]))]
         for name, one in (("ask", asks), ("tell", tells))
+    ]
+    text = (
+        f"{number:,} questions, {PEOPLE} people, one more every {ARRIVING:g} s, who think for"
+        f" {THINKING:g} s on average, {len(asks)} answers; milliseconds."
     )
-    RESULT.write_text(
-        f"# Waits at `raters serve`\n\n{number:,} questions, {PEOPLE} people, one more every"
-        f" {ARRIVING:g} s, who think for {THINKING:g} s on average, {len(asks)} answers;"
-        " milliseconds.\n\n"
-        f"| | median | 99 % | longest |\n|---|---|---|---|\n{rows}\n"
-    )
-    print(RESULT.read_text())
+    header = ["", "median", "99 %", "longest"]
+    report("serving", "Waits at raters serve", [text, table(header, rows)], quick=False)
 
 
 if __name__ == "__main__":

@@ -76,6 +76,12 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--rate": _one("NUMBER", "share to be asked (0.1)", type=float),
     "--to": _one("FORM", "csv, label-studio, argilla, or judgements (all)", required=True),
     "--texts": _one("FILE", "table with columns item and text"),
+    "--question": _one("COLUMN", "what was asked, where systems are compared"),
+    "--swapped": _one("COLUMN", "1 where the second answer was shown first"),
+    "--lengths": _one("A,B", "columns with the lengths of the two answers"),
+    "--time": _one("COLUMN", "when a verdict was given"),
+    "--target": _one("NUMBER", "accuracy of the cheapest panel (0.9)", type=float, default=0.9),
+    "--card": _one("NAME", "print all about one judge"),
     "--tokens": _one("FILE", "table with annotator and token, written where there is none"),
     "--host": _one("NAME", "of the interface (127.0.0.1)", default="127.0.0.1"),
     "--port": _one("NUMBER", "of the server (8000)", type=int, default=8000),
@@ -97,6 +103,7 @@ _TEXTS = {
     "suggest": "Say which questions, put to whom, would tell most of what is wanted.",
     "simulate": "Write judgements drawn from a known truth, and the truth as NAME-truth.json.",
     "models": "List kinds, models, back-ends and designs; of NAME its columns or settings.",
+    "judges": "Compare judges with the truth, with people and with one another.",
     "serve": "Let people answer a campaign's questions in a browser, and programs by JSON.",
     "campaign start": "Start a campaign: who can be asked about what, and what for.",
     "campaign ask": "Hand out the next questions, printed or as a table that `tell` reads.",
@@ -114,6 +121,8 @@ _TAKES = {
     "suggest": f"{_FIT} --batch-size --size --again --out --force",
     "simulate": "--design --set --seed --out --quiet --force",
     "models": "name",
+    "judges": f"{_FIT} --quick --people --gold --question --swapped --lengths --time --cost"
+    " --target --card --level --out --force",
     "serve": "journal --texts --tokens --host --port --kind --quiet",
     "campaign start": f"{_FIT} --budget --until --size --batch-size --again --out",
     "campaign ask": "journal --number --annotator --budget --out --kind --quiet --force",
@@ -132,6 +141,11 @@ _OF_COMMAND: dict[str, dict[str, dict[str, Any]]] = {
     "fit": {"--out": _one("FILE", "the result, as netCDF", required=True)},
     "suggest": {"--set": _POLICY},
     "simulate": {"--out": _one("FILE", "the table", required=True)},
+    "judges": {
+        "--people": _one("A,B", "annotators who are people; all others are judges"),
+        "--cost": _several("JUDGE=NUMBER", "price of a verdict (1)"),
+        "--out": _several("FILE", "also write .md, .html, .json or .csv"),
+    },
     "campaign start": {"--out": _JOURNAL, "--set": _POLICY},
     "campaign consider": {"file": _one("FILE")},
     "campaign status": {"--quick": _flag("fit nothing; only count")},
@@ -222,7 +236,7 @@ def _run(given: Namespace, words: list[str]) -> None:
 
         keep_compiled()
     del given.parser
-    module = group or {"serve": "serving"}.get(name, "commands")
+    module = group or {"serve": "serving", "judges": "judges"}.get(name, "commands")
     getattr(import_module(f"raters.cli.{module}"), name)(given)
 
 

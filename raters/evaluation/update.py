@@ -50,7 +50,7 @@ from raters.model import Model, Values
 from raters.program import Program, Supports, pointwise_log_likelihood
 from raters.reporting.facts import why_unjudged
 
-# Draws that are moved: the fewest and the most where there are more, and number and least number for
+# Draws that are moved: fewest and most, where there are so many; wanted and least number for
 # each coordinate.
 _FEWEST, _MOST, _EACH, _LEAST = 1000, 4000, 25, 3
 _WHEN, _RANKED = ("before", "after"), ("reward", "worth", "quality", "ability")
