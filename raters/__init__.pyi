@@ -62,6 +62,7 @@ from .models import Rasch as Rasch
 from .models import Raykar as Raykar
 from .models import SharedMistakes as SharedMistakes
 from .models import TwoPL as TwoPL
+from .reporting.board import leaderboard as leaderboard
 from .reporting.cite import cite as cite
 from .reporting.report import report as report
 

@@ -140,6 +140,13 @@ def lines(page: Path) -> list[str]:
     return [line for line in fenced.splitlines() if line.startswith("raters ")]
 
 
+def annotation_of(row: pd.Series) -> dict[str, Any]:
+    """Return a label as Label Studio exports it."""
+    value = {"choices": [str(row["says"])]}
+    result = [{"from_name": "mood", "to_name": "text", "type": "choices", "value": value}]
+    return {"completed_by": int(row["worker"]), "result": result}
+
+
 @pytest.fixture
 def tables(tmp_path) -> Path:
     """Write the files and columns that command lines name."""
@@ -222,6 +229,11 @@ def tables(tmp_path) -> Path:
     )
     trips["mode"] = trips["mode"].str.removesuffix("_price")
     trips.assign(taken=trips["mode"] == trips["took"]).to_csv(tmp_path / "trips.csv", index=False)
+    export = [
+        {"id": item, "data": {}, "annotations": [annotation_of(row) for _, row in rows.iterrows()]}
+        for item, rows in labels.groupby("text")
+    ]
+    (tmp_path / "export.json").write_text(json.dumps(export))
     walks = rt.datasets.demonstration_crowd(2, 2, 4, 4, 6, seed=0, num_features=2).demonstrations
     hand.write_demonstrations(walks, tmp_path)
     return tmp_path

@@ -31,6 +31,7 @@ MODULES = {
     "raters.program": "A model read on its data.",
     "raters.distributions": "Distributions of the models.",
     "raters.kinds": "What belongs to a kind of judgement, and its registration.",
+    "raters.kinds.reading": "What `raters.read` gives.",
     "raters.errors": "Errors and warnings.",
 }
 # Modules of which users reach these names alone.

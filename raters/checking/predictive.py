@@ -153,25 +153,38 @@ def check(
     share("level", level)
     program = program_of(model, result)
     check_several(result, "a check compares data that several draws replicate")
+    every: tuple[Discrepancy, ...] = kind_of(program.data).discrepancies or GENERIC
+    return checked_by(every, program, result, replicates, seed, level, time)
+
+
+def checked_by(
+    every: tuple[Discrepancy, ...],
+    program: Program[Any],
+    result: xr.DataTree,
+    replicates: int,
+    seed: int,
+    level: float,
+    time: ArrayLike | None = None,
+) -> Check:
+    """Check a fit by some discrepancies."""
     layout = _layout(program, time)
     words = words_of(program)
     measures: dict[str, Measure] = {}
     not_measured: dict[str, str] = {}
-    own: tuple[Discrepancy, ...] = kind_of(program.data).discrepancies or GENERIC
-    for one in own:
+    for one in every:
         prepared = one.prepare(layout)
         if isinstance(prepared, str):
             not_measured[one.name] = prepared.format(**words)
         else:
             measures[one.name] = prepared
-    every = [one for one in own if one.name in measures]
-    least = int(np.ceil(4 * max(len(every), 1) / level)) - 1
+    measured = [one for one in every if one.name in measures]
+    least = int(np.ceil(4 * max(len(measured), 1) / level)) - 1
     if replicates < least:
-        problem = f"leaves no p-value of {len(every)} discrepancies below {level:g} together"
+        problem = f"leaves no p-value of {len(measured)} discrepancies below {level:g} together"
         refuse("replicates", replicates, problem, f"it must be at least {least}")
     draws = _some(program, result, replicates, seed)
     values = _values(layout, list(measures.values()), draws, seed)
-    return _found(every, values, level, program, words, not_measured)
+    return _found(measured, values, level, program, words, not_measured)
 
 
 def _layout(program: Program[Any], time: ArrayLike | None) -> Layout:

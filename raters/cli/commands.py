@@ -19,6 +19,7 @@ import raters as rt
 from raters import figures
 from raters.acquisition import Candidates, Policy, formats
 from raters.auditing.audit import check_limits
+from raters.auditing.ranks import ranked_by
 from raters.auditing.truth.calibration import CROWD, trusted_codes
 from raters.auditing.verdicts import Costs
 from raters.checking.dependence import NothingShared
@@ -31,15 +32,11 @@ from raters.fitting.result import check_several, model_of
 from raters.judgements.base import Judgements
 from raters.judgements.reading.files import content_of, read_table, table_format
 from raters.kinds import kind_of, registered_kinds
-from raters.kinds.sections import ranked, ranked_by
 from raters.kinds.shapes import shapes_of
 from raters.program import Program
+from raters.reporting.board import scores_of
 from raters.reporting.facts import as_json, why_unjudged
-from raters.reporting.report import check_form
-
-# Sites that say which is better, in the order of looking for them.
-_RANKED = ("reward", "worth", "quality", "ability")
-
+from raters.reporting.report import FORMS, check_form
 
 # ---------------------------------------------------------------- audit and report
 
@@ -252,8 +249,9 @@ def _types(task: Task, result: xr.DataTree, gold: Any) -> Part:
     responsibility = result["types"]["responsibility"].transpose("annotator", "type")
     chances: pd.DataFrame = responsibility.to_pandas()
     people = pd.DataFrame({"type": chances.idxmax(axis=1), "probability": chances.max(axis=1)})
-    ranking = _ranking_of(result, task.given.level)
-    assert ranking is not None
+    scores = scores_of(result["posterior"].dataset)
+    assert scores is not None
+    ranking = ranked_by(scores, "type", task.given.level)
     shares = result["posterior"]["type_weight"].mean(("chain", "draw")).to_series()
     rows = []
     for name, part in shares.items():
@@ -314,36 +312,31 @@ def _update(given: Namespace) -> None:
 
 
 def rank(given: Namespace) -> None:
-    """Rank the items of a table or a result."""
-    files.check_table(given)
+    """Print a leaderboard of a table or a result, and write it in the form that is asked for."""
     share("level", given.level)
+    if given.out is not None and given.out.suffix.lower() in (".png", *FORMS):
+        files.check_writable(given.out, given)
+    else:
+        files.check_table(given)
     with collected_warnings():
         task, _ = task_of(given)
-        table = _ranking_of(task.fit(log_likelihood=False), given.level)
-    if table is None:
-        raise SettingError(
-            f"{task.kind.words.many} under {type(task.program.model).__name__} put nothing in an"
-            " order; raters audit says what they tell"
-        )
-    files.write_asked(table, given)
-    show(table.head(20))
-    if len(table) > 20:
-        note(f"the first 20 of {len(table)}; --out writes all", given.quiet)
+        options = {"level": given.level, "unit": given.unit, "by": given.by, "seed": given.seed}
+        board = rt.leaderboard(task.fit(log_likelihood=False), **options)
+    if given.out is not None:
+        files.write_file(given.out, partial(_write_board, board), given.force)
+        note(f"wrote {given.out}", given.quiet)
+    print(board.to_text(), end="")
 
 
-def _ranking_of(result: xr.DataTree, level: float) -> pd.DataFrame | None:
-    """Items from best to worst, of each type if any; None of a model that puts none in order."""
-    posterior = result["posterior"].dataset
-    site = next((site for site in _RANKED if site in posterior), None)
-    if site is None:
-        return None
-    values = posterior[site]
-    axes = [str(name) for name in values.dims if name not in ("chain", "draw", "type")]
-    if len(axes) != 1:
-        return None
-    draws = values.rename({axes[0]: "item"})
-    table = ranked_by(draws, "type", level) if "type" in draws.dims else ranked(draws, level)
-    return table.rename(columns={"item": axes[0]})
+def _write_board(board: rt.reporting.Leaderboard, path: Path) -> None:
+    """Write a leaderboard in the form that the ending of a file asks for."""
+    ending = path.suffix.lower()
+    if ending == ".png":
+        board.plot().savefig(path)
+    elif ending in FORMS:
+        files.write_text(getattr(board, FORMS[ending])(), path)
+    else:
+        write_table(board.table, path)
 
 
 def suggest(given: Namespace) -> None:

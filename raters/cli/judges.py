@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from functools import partial
 
 import pandas as pd
 
 import raters as rt
 from raters.cli import files
-from raters.cli.files import collected_warnings, names_in, note
+from raters.cli.files import collected_warnings, note
 from raters.cli.reading import pairs, task_of
 from raters.errors import SettingError, refuse
-from raters.evaluation.judges import check_form
-from raters.judgements.reading.files import read_table
+from raters.judgements.reading.files import names_in, read_table, table_format
+from raters.reporting.report import FORMS
 
 
 def judges(given: Namespace) -> None:
     """Fit, compare the judges, and print their board, or the card of one."""
     for path in given.out:
-        check_form(path)
+        if path.suffix not in FORMS:
+            table_format(path, written=True)
         files.check_writable(path, given)
     lengths = tuple(names_in(given.lengths)) if given.lengths else None
     if lengths is not None and len(lengths) != 2:
@@ -45,10 +47,14 @@ def judges(given: Namespace) -> None:
             level=given.level,
             seed=given.seed,
         )
+    shown = board if given.card is None else board.card(given.card)
     for path in given.out:
-        files.write_file(path, board.save, given.force)
+        write = partial(files.write_table, shown.to_frame().reset_index())
+        if path.suffix in FORMS:
+            write = partial(files.write_text, getattr(shown, FORMS[path.suffix])())
+        files.write_file(path, write, given.force)
         note(f"wrote {path}", given.quiet)
-    print(board if given.card is None else board.card(given.card))
+    print(shown)
 
 
 def _number(name: str, text: str) -> float:

@@ -23,38 +23,96 @@ from raters.evaluation.verdicts import Verdicts, verdicts_of
 from raters.fitting.result import data_of, model_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import name_text, plural, shorten
+from raters.kinds import AuditContext, Column, finding, kind_of
+from raters.program import Program
+from raters.reporting.boards import Board
+from raters.reporting.convergence import convergence
+from raters.reporting.facts import data_facts, plain
 
 # Draws of the truth, each with its own weights of the questions.
 _DRAWS = 400
 
 
-@dataclass(frozen=True)
-class Judges:
+# Columns that are shown, and the p value of drift below which it is noted.
+_SHOWN = (
+    Column("judge", "name"),
+    Column("accuracy", "interval", marks=(0.5,)),
+    Column("consistency", "percent"),
+    Column("position_bias", "number", "position bias"),
+    Column("length_bias", "number"),
+    Column("agreement", "percent"),
+    Column("p_below_people", "percent", "P(below people)"),
+    Column("cost_per_right", "digits"),
+    Column("most_alike", "text"),
+    Column("drift_p", "digits", "drift (p)"),
+)
+_DRIFT = 0.05
+
+
+@dataclass(frozen=True, repr=False)
+class Judges(Board):
     """Board of judges, from `raters.judges`.
 
     Attributes
     ----------
     table : pandas.DataFrame
         One row for each judge, the most accurate first; see `raters.judges`.
-    truth : str
-        What accuracies stand on, in one sentence.
+    notes, facts
+        As of a `Leaderboard`.
     people : pandas.DataFrame
         The same columns of the people, where there are some.
     shared : Dependence or None
         Shared mistakes of the judges; None where they do not show.
     panel : Panel or None
         The cheapest panel; None where judges have too few questions in common.
-    target, level : float
-        Accuracy asked of the panel, and probability of the intervals.
     """
 
-    table: pd.DataFrame
-    truth: str
     people: pd.DataFrame
     shared: Dependence | None
     panel: Panel | None
-    target: float
-    level: float
+
+    @property
+    def truth(self) -> str:
+        """What accuracies stand on, in one sentence."""
+        return str(self.facts["answer"]["stands_on"])
+
+    def card(self, name: Any) -> Card:
+        """All about one judge."""
+        if name_text(name) not in self.table.index:
+            expected = f"name one of {shorten(self.table.index)}"
+            refuse("name", name, "is no judge of this board", expected)
+        row = self.table.loc[name_text(name)].dropna()
+        drawn = [key for key in row.index if f"{key}_low" in row]
+        rows = [_worded(key, row, key in drawn) for key in row.index if not key.endswith(_ENDS)]
+        rows.sort(key=lambda one: one["quantity"] != "accuracy")
+        notes = [one for one in self.notes if one.get("judge") == name_text(name)]
+        facts = {**self.facts, "board": "card"}
+        facts["asked"] = {**self.facts["asked"], "name": name_text(name)}
+        return Card(pd.DataFrame(rows), tuple(notes), facts)
+
+    def shown(self) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+        rows = self.table.reset_index()
+        return rows, [vars(one) | {"digits": 2} for one in _SHOWN if one.name in rows]
+
+
+@dataclass(frozen=True, repr=False)
+class Card(Board):
+    """One judge, from `Judges.card`: a row for each quantity."""
+
+    def shown(self) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+        columns = Column("quantity", "name"), Column("value", "text"), Column("interval", "text")
+        return self.table, [vars(one) for one in columns]
+
+
+_ENDS = ("_low", "_high")
+
+
+def _worded(name: str, row: pd.Series, has_interval: bool) -> dict[str, str]:
+    """A quantity of a card, its value and its interval as text."""
+    value, ends = row[name], [row.get(f"{name}{end}") for end in _ENDS]
+    text = f"{value:.3g}" if isinstance(value, float) else f"{value}"
+    interval = f"{ends[0]:.3g} to {ends[1]:.3g}" if has_interval else ""
+    return {"quantity": name.replace("_", " "), "value": text, "interval": interval}
 
 
 @checked
@@ -115,7 +173,7 @@ def judges(
         - ``agreement`` with people on the same questions; ``people_agreement``, that of two people
           on those of them that two people answered; ``p_below_people``, the probability that on
           these the judge agrees less with people than people with one another;
-        - ``cost_per_right``: cost over accuracy;
+        - ``cost_per_right``: cost over accuracy, where costs are given;
         - ``most_alike``: the judge with whose mistakes the judge's are most correlated, and the
           ``correlation``;
         - ``drift_p``: p value of a change along time, adjusted for the number of judges; at most
@@ -157,7 +215,7 @@ def judges(
         expected = f"leave out at least one of the {plural(data.judge)}"
         refuse("people", shorten(people), "are all who answered", expected)
     price = np.ones(len(names))
-    if cost is not None:
+    if cost:
         price[_codes(list(cost), names, "cost", data.judge)] = list(cost.values())
     reference = () if gold is not None else tuple(people)
     audited = audit(model, result, gold, reference=reference, level=level, seed=seed)
@@ -165,7 +223,8 @@ def judges(
         refuse("result", data, "has no calibration", "fit labels or comparisons")
     verdicts = verdicts_of(data, audited.calibration, question, swapped, lengths or (), time)
     table = _accuracies(audited.calibration, data)
-    table["cost_per_right"] = price / table["accuracy"].clip(lower=1e-9)
+    if cost:
+        table["cost_per_right"] = price / table["accuracy"].clip(lower=1e-9)
     parts = [_consistency(verdicts, level), _biases(verdicts, level, rng)]
     if trusted:
         parts.append(_agreement(verdicts, trusted, level, rng))
@@ -184,11 +243,48 @@ def judges(
     table.index = pd.Index([str(name) for name in data.judges], name="judge")
     panel = cheapest_panel(verdicts, others, price, target, level, rng)
     board = table.iloc[others].sort_values("accuracy", ascending=False)
+    board = board.dropna(axis=1, how="all")
     of_people = table.iloc[trusted].dropna(axis=1, how="all")
-    sentence = audited.anchor.sentence
-    return Judges(
-        board.dropna(axis=1, how="all"), sentence, of_people, shared, panel, target, level
-    )
+    facts = {
+        "schema_version": 1,
+        "board": "judges",
+        "judged": "",
+        "words": kind_of(data).words._asdict() | {"judge": "judge", "judges": "judges"},
+        "asked": {"data": data_facts(data), "model": type(model).__name__, "level": level},
+        "answer": {"doubts": audited.anchor.doubts, "stands_on": audited.anchor.sentence},
+        "convergence": convergence(AuditContext(Program(model, data), result, None, level)),
+    }
+    notes = _notes(board, of_people, shared, panel, target)
+    return Judges(board, notes, plain(facts), of_people, shared, panel)
+
+
+def _notes(
+    board: pd.DataFrame,
+    people: pd.DataFrame,
+    shared: Dependence | None,
+    panel: Panel | None,
+    target: float,
+) -> tuple[dict[str, Any], ...]:
+    """Findings beside the table."""
+    notes = []
+    if panel is not None:
+        reached = panel.p_reached >= 0.5
+        notes.append(finding("panel", **panel._asdict(), target=target) | {"reached": reached})
+    if shared is not None:
+        low, high = shared.effective_interval
+        numbers = {"judges": shared.judges, "effective": shared.effective, "low": low, "high": high}
+        pairs = shared.pairs()
+        alike = {} if pairs.empty else pairs.iloc[0].to_dict()
+        pair = [str(alike[shared.judge]), str(alike["other"])] if alike else []
+        more = {"pair": pair, "correlation": alike.get("correlation")}
+        notes.append(finding("shared", **numbers, **more))
+    if "people_agreement" in board and len(people) > 1:
+        agreement = float(board["people_agreement"].mean())
+        notes.append(finding("people", number=len(people), agreement=agreement))
+    for name, row in board[board.get("drift_p", pd.Series(1.0, board.index)) < _DRIFT].iterrows():
+        ends = {"before": row["accuracy_before"], "after": row["accuracy_after"]}
+        notes.append(finding("drift", judge=name, p=row["drift_p"], time=row["drift_time"], **ends))
+    return tuple(notes)
 
 
 def _codes(some: Sequence[Any], names: Mapping[str, int], parameter: str, judge: str) -> list[int]:

@@ -45,7 +45,7 @@ _SIDE_WORDS = {
 }
 # Words of the two sides that also occur as parts of names of columns.
 _SIDES = (("first", "second"), ("left", "right"), ("a", "b"))
-_TIE = re.compile(r"(tie|tied|draw|equal|both|½)([^a-z].*)?", re.DOTALL)
+_TIE = re.compile(r"(tie|tied|draw|equal|both(bad)?|½)([^a-z].*)?", re.DOTALL)
 _MAX_PAIRS = 50_000_000
 
 # Outcomes in tables of votes.

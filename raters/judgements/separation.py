@@ -56,6 +56,13 @@ def order_share(votes: Comparisons) -> float:
 
 def free_share(votes: Comparisons, values: Float[np.ndarray, " comparison"] | None) -> float:
     """Share of the information about a coefficient that rewards cannot imitate."""
+    return 1 - imitated(votes, values)[1]
+
+
+def imitated(
+    votes: Comparisons, values: Float[np.ndarray, " comparison"] | None
+) -> tuple[Float[np.ndarray, " item"], float]:
+    """Rewards that imitate a feature best, and the share of its information that they imitate."""
     number = votes.num_items
     moment, total, begin = np.zeros(number), 0.0, 0
     across = scipy.sparse.csr_array((number, number))
@@ -72,4 +79,4 @@ def free_share(votes: Comparisons, values: Float[np.ndarray, " comparison"] | No
     laplacian = scipy.sparse.diags_array(np.asarray(across.sum(1)).ravel()) - across
     # The moment is orthogonal to the constant rewards that the Laplacian does not see.
     reward, _ = scipy.sparse.linalg.cg(laplacian, moment, rtol=1e-6, maxiter=500)
-    return float(np.clip(1 - moment @ reward / total, 0, 1)) if total else 1.0
+    return reward, float(np.clip(moment @ reward / total, 0, 1)) if total else 0.0

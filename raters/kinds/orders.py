@@ -19,8 +19,8 @@ from raters.auditing.truth.true_orders import draw_true_rewards_of_worlds
 from raters.errors import refuse
 from raters.fitting.result import draws_of
 from raters.kinds import AuditLimits, Quantities, kind_of
-from raters.model import OPEN_MIRROR, Sign, Values, in_mirror
-from raters.models.comparisons.directions import directed, has_directions
+from raters.model import OPEN_MIRROR, Sign, in_mirror
+from raters.models.comparisons.directions import competences
 from raters.program import Program
 
 AnnotatorDraws = Float[np.ndarray, "draw annotator"]
@@ -28,13 +28,6 @@ PerCompetence = Float[np.ndarray, "*annotator competence"]
 
 # Draws of accuracies that an audit reads.
 _AUDIT_DRAWS = 400
-
-
-def competences(program: Program[Any], draws: Values) -> AnnotatorDraws:
-    """Competence of each annotator under each draw, that of a drawn type where there are types."""
-    if not has_directions(program):
-        return np.asarray(draws["competence"])
-    return directed(program.model, program.data, draws)
 
 
 def in_other_world(program: Program[Any], competence: AnnotatorDraws) -> Bool[np.ndarray, " draw"]:

@@ -40,6 +40,8 @@ from raters.kinds.shapes import (
     usual_roles,
 )
 
+__all__ = ["Reading", "read"]
+
 # Rows of a large file that its form is recognised by.
 _FIRST = 1000
 # Of fewer different rows it is no surprise that all stand equally often.
@@ -203,6 +205,8 @@ def _in_memory(source: Any) -> Any:
     """Content of JSON as it is, and a table of any library as that of pandas."""
     if isinstance(source, (pd.DataFrame, dict, list)):
         return source
+    if isinstance(source, np.ndarray) and source.dtype.names:
+        return pd.DataFrame(source)
     if hasattr(source, "to_pandas") and hasattr(source, "features"):  # of Hugging Face datasets
         return source.to_pandas()
     try:
@@ -291,26 +295,25 @@ def _settled(
     them where it says nothing."""
     if repeats is not None:
         one_of("repeats", repeats, get_args(Repeats))
-    asked = [columns.get(axis) for axis in ("item", shape.judge)]
-    answer = columns.get(shape.kind.data.answer)
-    plain = table.drop(columns=nested(table))
-    if answer is not None and all(isinstance(name, str) for name in asked):
-        about = f"the same item and {shape.judge}" + (" and answer" if repeats is None else "")
-        again = table.duplicated([*asked, answer] if repeats is None else asked)
-        is_doubtful = bool(again.any())
-    else:
-        about, again = "the same in every column", plain.duplicated()
-        is_doubtful = bool(again.any()) and _are_copies(plain)
+    roles = ["item", shape.judge, shape.kind.data.answer]
+    names = [columns.get(role) for role in roles]
+    are_answers = all(isinstance(name, str) for name in names)
+    # Further columns, such as a time, tell rows apart, unless it is said what repeats.
+    further = [] if repeats else [*columns.get("columns", ())]
+    plain = table[[*names, *further]] if are_answers else table.drop(columns=nested(table))
+    number = 2 if repeats else 3  # those of another answer repeat as well, where that is asked
+    again = plain.duplicated([*names[:number], *further] if are_answers else None)
+    about = f"the same {' and '.join(roles[:number])}" if are_answers else "in every column"
+    if repeats is None and again.any() and (are_answers or _are_copies(plain)):
+        warn_data(
+            f"{int(again.sum()):,} of {len(table):,} rows repeat an earlier one ({about}): as"
+            " answers of their own they narrow the intervals; where they are copies, set repeats"
+            " to drop, and otherwise to keep"
+        )
     if repeats in (None, "keep") or not again.any():
-        if repeats is None and is_doubtful:
-            warn_data(
-                f"{int(again.sum()):,} of {len(table):,} rows repeat an earlier one ({about}): as"
-                " answers of their own they narrow the intervals; where they are copies, set"
-                " repeats to drop, and otherwise to keep"
-            )
         return table
-    row = int(np.argmax(again)) + 1
     if repeats == "error":
+        row = int(np.argmax(again)) + 1
         problem = f"does not allow data row {row}, which repeats an earlier one ({about})"
         refuse_data("repeats", "error", problem, "'keep' counts each row, 'drop' the first")
     notes.append(f"left out {int(again.sum()):,} rows that repeat an earlier one")

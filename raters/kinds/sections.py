@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
 from raters import kinds
-from raters.auditing.intervals import mean_and_interval
+from raters.auditing.ranks import ranked, ranked_by
 from raters.kinds import Form
 from raters.models.comparisons.directions import has_directions
 
@@ -40,41 +39,12 @@ def shown(names: str, **forms: Form) -> tuple[kinds.Column, ...]:
     return tuple(columns)
 
 
-def ranked(draws: xr.DataArray, level: float) -> pd.DataFrame:
-    """Items from the highest to the lowest, with intervals of their values and ranks."""
-    stacked = draws.stack(sample=("chain", "draw")).transpose("sample", "item")
-    order = np.argsort(-stacked.values.mean(0), kind="stable")
-    values = stacked.values[:, order]
-    ranks = np.argsort(np.argsort(-values, axis=1), axis=1) + 1
-    tails = ((1 - level) / 2, (1 + level) / 2)
-    rank_low, rank_high = np.quantile(ranks, tails, axis=0, method="nearest")
-    return pd.DataFrame(
-        {
-            "item": stacked["item"].values[order],
-            "rank": np.arange(1, len(order) + 1),
-            **mean_and_interval(str(draws.name), values, level),
-            "rank_low": rank_low,
-            "rank_high": rank_high,
-            "p_best": (ranks == 1).mean(0),
-            "p_above_next": np.append((values[:, :-1] > values[:, 1:]).mean(0), np.nan),
-        }
-    )
-
-
 def order_of(table: pd.DataFrame, level: float, **numbers: Any) -> dict[str, Any]:
     """Finding on a ranking: its ends, and how many neighbours are told apart."""
     items, neighbours = table["item"].tolist(), table["p_above_next"].iloc[:-1]
     numbers |= {"first": items[0], "p_best": table["p_best"].iloc[0], "last": items[-1]}
     apart = int((neighbours >= level).sum())
     return kinds.finding("order", neighbours=len(neighbours), apart=apart, **numbers)
-
-
-def ranked_by(draws: xr.DataArray, axis: str, level: float) -> pd.DataFrame:
-    """Rankings within each entry of an axis, one below the other."""
-    names = draws[axis].values.tolist()
-    tables = [ranked(draws.sel({axis: name}, drop=True), level) for name in names]
-    whole = [table.assign(**{axis: name}) for name, table in zip(names, tables, strict=True)]
-    return pd.concat(whole, ignore_index=True)
 
 
 def ranking(context: kinds.AuditContext, site: str = "reward") -> kinds.Section | None:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from raters.errors import refuse, refuse_data
 from raters.errors.validation import is_list
-from raters.judgements.names import plural
+from raters.judgements.names import plural, shorten
 from raters.judgements.reading.tables import Table
 from raters.kinds import Kind, Reader
 
@@ -129,16 +129,16 @@ def shape_of(
             extra = min(set(given) - set(whole[0].roles))
             problem = f"does not go with {_quoted(whole[0].required)}"
             refuse(extra, given[extra], problem, "leave it out")
-        problem = f"is not wholly described by {_quoted(given)}"
+        problem = f"are not wholly described by {_quoted(given)}"
     else:
         possible = [one for one in shapes if usual_roles(one, given, table.names) is not None]
-        problem = "has no usual column names"
+        problem = "are no usual names"
         if len(possible) > 1:
             possible, problem = [], "can be read in several ways"
     if not possible:
         some = dict.fromkeys(_quoted(shape.required) for shape in shapes)
-        expected = f"say which columns to read: {', or '.join(some)}; it has {_shown(table)}"
-        refuse_data("table", problem=problem, expected=expected)
+        expected = f"say which columns to read: {', or '.join(some)}"
+        refuse_data("table", problem=f"has {_shown(table)}; they {problem}", expected=expected)
     return possible[0], {}
 
 
@@ -156,8 +156,8 @@ def _quoted(roles: Iterable[str]) -> str:
 def _shown(table: Table) -> str:
     """Columns of a table, and its first row, shortened."""
     frame = table.frame
-    row = frame.iloc[0].map(lambda cell: str(cell)[:20]).tolist() if len(frame) else "no rows"
-    return f"the columns {table.names[:20]}, and in its first row {row[:20]}"
+    cells = [str(cell)[:20] for cell in frame.iloc[0]] if len(frame) else []
+    return f"the columns {shorten(table.names, 12)} (first row: {shorten(cells, 12) or 'none'})"
 
 
 def usual_roles(

@@ -1,5 +1,6 @@
-"""Reports of an audit, from one dictionary of facts."""
+"""Reports of an audit and leaderboards, each from one dictionary of facts."""
 
+from raters.reporting.board import Leaderboard
 from raters.reporting.report import Report
 
-__all__ = ["Report"]
+__all__ = ["Leaderboard", "Report"]

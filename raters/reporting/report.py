@@ -29,7 +29,7 @@ _PARTS = (
     *("annotators", "sections", "agreement", "convergence", "next", "limits", "how", "cite"),
 )
 # Method that makes the form of a file, by its ending.
-_FORMS = {".html": "to_html", ".md": "to_markdown", ".txt": "to_text", ".json": "to_json"}
+FORMS = {".html": "to_html", ".md": "to_markdown", ".txt": "to_text", ".json": "to_json"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,7 +86,7 @@ class Report:
     def as_text(self, path: str | Path) -> str:
         """The form that the ending of a path asks for: ``.html``, ``.md``, ``.txt`` or ``.json``;
         nothing is written."""
-        return getattr(self, _FORMS[check_form(Path(path))])()
+        return getattr(self, FORMS[check_form(Path(path))])()
 
     @checked
     def save(self, path: str | Path) -> None:
@@ -119,8 +119,8 @@ class Report:
 
 def check_form(path: Path) -> str:
     """The ending of a report's file."""
-    if path.suffix.lower() not in _FORMS:
-        expected = f"end it in {', '.join(_FORMS)}, such as {path.stem or 'report'}.html"
+    if path.suffix.lower() not in FORMS:
+        expected = f"end it in {', '.join(FORMS)}, such as {path.stem or 'report'}.html"
         refuse("path", str(path), "does not say what form the report should have", expected)
     return path.suffix.lower()
 

@@ -59,6 +59,39 @@ def text(facts: Mapping[str, Any], rows: int) -> str:
     return "\n".join(map(visible, lines)) + "\n"
 
 
+def board(form: str, facts: Mapping[str, Any], rows: int = _ROWS) -> str:
+    """A board as a page (``html``, or ``inline.html`` for a notebook), Markdown or text."""
+    say, records = partial(_say, facts), facts["rows"]
+    columns = [
+        column
+        | {"heading": say("heading", column)[0], "ends": f"{column['name']}_low" in records[0]}
+        for column in facts["columns"]
+    ]
+    drawn = [column for column in columns if column["form"] == "interval"]
+    scales = {
+        column["name"]: scale_of(records, column["name"], *column["marks"]) for column in drawn
+    }
+    page = dict(facts) | {
+        "say": say,
+        "words": _worded(facts, "finding", facts["notes"]),
+        "level": f"{facts['asked']['level']:.0%}",
+        "columns": columns,
+        "scales": scales,
+    }
+    for column in columns:
+        column["marks"] = [(mark, 0) for mark in column["marks"]]
+    text = environment().get_template(f"board.{form}.jinja").render(page, most=rows)
+    if form.endswith("html"):
+        return text.lstrip()
+    text = re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+    return "\n".join(map(visible, text.split("\n"))) if form == "txt" else text
+
+
+def board_answer(facts: Mapping[str, Any]) -> str:
+    """The first sentence of a board."""
+    return _say(facts, f"{facts['board']}_answer")[0]
+
+
 def summary(facts: Mapping[str, Any]) -> list[str]:
     """The answer, what it stands on, and what would change it, in lines."""
     page, say = _prepared(facts), partial(_say, facts)
@@ -202,7 +235,9 @@ def cell(column: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     name, form = column["name"], column["form"]
     if form in ("name", "text"):
         return isolated(row[name])
-    shown: Any = percent if form == "percent" else partial(number, form=_NUMBERS.get(form, ""))
+    shown: Any = percent
+    if form != "percent":
+        shown = partial(number, digits=column.get("digits", 2), form=_NUMBERS.get(form, ""))
     worlds = [row]
     if form == "interval":
         worlds = row.get("worlds", worlds)

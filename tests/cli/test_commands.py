@@ -93,9 +93,16 @@ def test_a_saved_fit_is_ranked_suggested_from_and_reported(capsys) -> None:
     printed, _ = run(capsys, "rank", "fit.nc", "--out", "ranking.csv")
     ranking = pd.read_csv("ranking.csv")
     means = result["posterior"]["reward"].mean(("chain", "draw")).values
-    np.testing.assert_allclose(ranking["reward"], np.sort(means)[::-1], rtol=1e-6)
+    np.testing.assert_allclose(ranking["score"], np.sort(means)[::-1], rtol=1e-6)
     assert ranking["p_best"].sum() == pytest.approx(1)
-    assert len(printed.splitlines()) == 6
+    lines = printed.splitlines()
+    assert lines[1].startswith(f"{ranking['item'][0]} is first with probability")
+    assert len(lines) <= 40
+    for form, start in {"md": "Asked", "html": "<!doctype", "json": "{", "png": "\x89PNG"}.items():
+        run(capsys, "rank", "fit.nc", "--unit", "elo", "--out", f"board.{form}", "--quiet")
+        assert Path(f"board.{form}").read_bytes().decode("latin-1").startswith(start)
+    _, err = run(capsys, "rank", "fit.nc", "--by", "category", code=2)
+    assert "strata" in err
     wanted = ("--set", "target=top_k", "--set", "k=2", "--batch-size", 2)
     run(capsys, "suggest", "fit.nc", *wanted, "--out", "questions.csv")
     assert len(pd.read_csv("questions.csv")) == 2

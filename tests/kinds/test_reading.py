@@ -260,7 +260,7 @@ REFUSED = [
     (ex.ARENA, {"control": "mood"}, "plain table"),
     (ex.WIDE, {"colour": "x"}, "no role"),
     ({"a": [1, 2], "b": [2, 1]}, {"winner": "a"}, "loser"),
-    ({"a": [1, 2], "b": ["x", "y"]}, {}, "['a', 'b'], and in its first row ['1', 'x']"),
+    ({"a": [1, 2], "b": ["x", "y"]}, {}, "the columns a, b (first row: 1, x)"),
     ({"winner": [["a"], ["b"]], "loser": ["b", "a"]}, {}, "lists"),
     (ex.KAGGLE | {"winner_tie": ["1", "1"]}, {}, "data row 1"),
     (ex.DOCCANO["admin"][1:2], {}, "no answer"),

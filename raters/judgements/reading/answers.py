@@ -137,7 +137,7 @@ def _control(
             refuse_data("control", asked, "is no question that can be read", expected)
         return name, one_class
     if not readable:
-        problem = f"is an export of {tool} with the questions {listed or 'none that is answered'}"
+        problem = f"is an export of {tool} with {listed or 'no answer'}"
         expected = "choices, ratings and pairwise answers are read; spans, boxes and texts are not"
         refuse_data("table", problem=problem, expected=expected)
     if len(readable) > 1:

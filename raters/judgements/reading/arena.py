@@ -15,7 +15,7 @@ import pandas as pd
 
 from raters.errors import refuse_data
 from raters.judgements.names import shorten
-from raters.judgements.reading.files import as_table, is_nested
+from raters.judgements.reading.files import is_nested
 from raters.judgements.reading.tables import Table, no_question
 
 _ONE_HOT = ("winner_model_a", "winner_model_b", "winner_tie")
@@ -24,20 +24,17 @@ _GAMES = ("model_1", "model_2", "g1_winner", "g2_winner")
 _JUDGES = ("judge", "annotator", "judge_hash", "user", "user_id", "evaluator", "worker", "rater")
 
 
-def recognise(content: Any) -> bool:
+def recognise(frame: pd.DataFrame) -> bool:
     """True for a table of two models and who won."""
-    table = as_table(content)
-    names = set() if table is None else set(map(str, table.columns))
+    names = set(map(str, frame.columns))
     votes = {"model_a", "model_b"} <= names and ("winner" in names or {*_ONE_HOT} <= names)
     return votes or {*_GAMES} <= names
 
 
-def table(content: Any, control: str | None) -> Table:
+def table(frame: pd.DataFrame, control: str | None) -> Table:
     """The votes, with the sides in the order of presentation."""
-    whole = as_table(content)
-    assert whole is not None
     no_question(control)
-    frame, notes = whole, list[str]()
+    notes: list[str] = []
     if {*_GAMES} <= {*frame.columns}:
         frame, notes = _games(frame)
     elif "winner" not in frame:

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from raters.errors import DataError
 from raters.judgements.names import shown
 from raters.judgements.reading.answers import (
@@ -23,7 +25,6 @@ from raters.judgements.reading.answers import (
     plain,
     table_of,
 )
-from raters.judgements.reading.files import as_table
 from raters.judgements.reading.tables import Table
 
 _STATUS = ("submitted", "discarded", "draft")
@@ -42,21 +43,19 @@ class Response(NamedTuple):
 
 def recognise(content: Any) -> bool:
     """True for records with responses, and for rows with responses and their users."""
+    if isinstance(content, pd.DataFrame):
+        names = list(map(str, content.columns))
+        return any(f"{name}.users" in names for name in names if name.endswith(_RESPONSES))
     records = _records(content)
-    if has_keys(records, "responses") and has_keys(records, "fields"):
-        return True
-    table = as_table(content)
-    names = [] if table is None else list(map(str, table.columns))
-    return any(f"{name}.users" in names for name in names if name.endswith(_RESPONSES))
+    return has_keys(records, "responses") and has_keys(records, "fields")
 
 
 def table(content: Any, control: str | None) -> Table:
     """The responses to one question."""
-    records = _records(content)
-    if not has_keys(records, "responses"):
-        frame = as_table(content)
-        assert frame is not None
-        records = [_nested(row) for row in frame.to_dict("records")]
+    if isinstance(content, pd.DataFrame):
+        records = [_nested(row) for row in content.to_dict("records")]
+    else:
+        records = _records(content)
     answers, left = list[Answer](), Counter[str]()
     for one in [*responses(records), *_suggestions(records)]:
         if one.status != "submitted":

@@ -49,6 +49,8 @@ def table_format(path: Path, *, written: bool = False) -> str:
     name = _FORMATS[(ending[1] or ending[2]).lower()] if ending else ""
     if not name or (written and name not in _WRITTEN):
         more = "" if written else ", .json or .xlsx"
+        if path.suffix == ".eval":
+            more += "; of inspect_ai, what `inspect log convert --to json` writes"
         raise DataError(
             f"cannot tell the format of {str(path)!r} from its name; expected .csv, .tsv, .jsonl or"
             f" .ndjson (each also with .gz), or .parquet{more}"
@@ -126,7 +128,7 @@ def as_table(content: Any) -> pd.DataFrame | None:
         return pd.DataFrame(content, dtype=object)
     if isinstance(content, dict) and content:
         columns = list(content.values())
-        lists = all(isinstance(one, (list, np.ndarray)) for one in columns)
+        lists = all(hasattr(one, "__len__") and not isinstance(one, (str, dict)) for one in columns)
         if lists and len({len(one) for one in columns}) == 1:
             return pd.DataFrame({name: list(one) for name, one in content.items()}, dtype=object)
         if all(isinstance(one, dict) and one.keys() == columns[0].keys() for one in columns):

@@ -12,27 +12,25 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import pandas as pd
+
 from raters.errors import DataError
 from raters.judgements.names import shown
 from raters.judgements.reading.answers import CHOICE, NUMBER, Answer, plain, table_of
 from raters.judgements.reading.columns import read_number
-from raters.judgements.reading.files import as_table
 from raters.judgements.reading.tables import Table
 
 _SWITCHES = {"true": True, "false": False, "": False}
 
 
-def recognise(content: Any) -> bool:
+def recognise(frame: pd.DataFrame) -> bool:
     """True for a table of workers, HITs and answers."""
-    table = as_table(content)
-    names = [] if table is None else list(map(str, table.columns))
+    names = list(map(str, frame.columns))
     return {"HITId", "WorkerId"} <= {*names} and any(one.startswith("Answer.") for one in names)
 
 
-def table(content: Any, control: str | None) -> Table:
+def table(frame: pd.DataFrame, control: str | None) -> Table:
     """The answers to one question of the HITs."""
-    frame = as_table(content)
-    assert frame is not None
     answers, left = list[Answer](), Counter[str]()
     for row in frame.fillna("").to_dict("records"):
         status = str(row.get("AssignmentStatus", ""))

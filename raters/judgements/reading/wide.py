@@ -11,7 +11,7 @@ from raters.judgements.answers import MOST_LEVELS
 from raters.judgements.names import name_text, shorten
 from raters.judgements.reading.answers import CHOICE, NUMBER, Answer, plain, table_of
 from raters.judgements.reading.columns import read_number
-from raters.judgements.reading.files import as_table, is_nested, nested
+from raters.judgements.reading.files import is_nested, nested
 from raters.judgements.reading.tables import Table
 
 _PEOPLE = re.compile("annotator|worker|user|rater|judge|person|labell?er", re.I)
@@ -25,16 +25,13 @@ _GOLD = re.compile("(.*_)?(gold|truth)(_.*)?|(true|correct)_label", re.I)
 # ---------------------------------------------------------------- cells that are lists
 
 
-def recognise(content: Any) -> bool:
+def recognise(frame: pd.DataFrame) -> bool:
     """True for a table with lists of names of annotators, and lists beside them."""
-    table = as_table(content)
-    return table is not None and _people(table) is not None
+    return _people(frame) is not None
 
 
-def table(content: Any, control: str | None) -> Table:
+def table(frame: pd.DataFrame, control: str | None) -> Table:
     """The answers in lists, each beside the list of who gave them."""
-    frame = as_table(content)
-    assert frame is not None
     who = _people(frame)
     lists = [name for name in nested(frame) if name != who and _is_beside(frame, name, who)]
     items = _item_column(frame, [name for name in frame if name not in nested(frame)])

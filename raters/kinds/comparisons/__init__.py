@@ -5,7 +5,7 @@ from __future__ import annotations
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
 from raters.judgements.comparisons import Comparisons
-from raters.kinds.comparisons import audit
+from raters.kinds.comparisons import audit, effects
 from raters.kinds.comparisons.discrepancies import DISCREPANCIES
 from raters.kinds.comparisons.reading import compared_with_itself
 from raters.kinds.sections import ranking, shown
@@ -46,6 +46,13 @@ COMPARISONS = kinds.Kind(
         "competence p_guessing p_careless p_different_taste p_adversarial"
         " accuracy agreement influence"
     ),
-    sections=(ranking, audit.by_stratum, audit.position),
+    sections=(
+        ranking,
+        audit.by_stratum,
+        effects.style,
+        audit.position,
+        effects.ties,
+        effects.leading_annotator,
+    ),
     discrepancies=DISCREPANCIES,
 )

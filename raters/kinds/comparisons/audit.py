@@ -14,6 +14,7 @@ from scipy.special import expit
 
 from raters import kinds
 from raters.auditing.intervals import mean_and_interval, table
+from raters.auditing.ranks import ranked, ranked_by
 from raters.auditing.verdicts import gives_one_answer, share_of
 from raters.distributions.ties import OUTCOMES
 from raters.errors import refuse
@@ -24,9 +25,9 @@ from raters.judgements.separation import MIXED_ORDER, order_share
 from raters.kinds import AuditLimits, Quantities, orders
 from raters.kinds.comparisons import tastes
 from raters.kinds.orders import AnnotatorDraws, OrderCalibration, PerCompetence
-from raters.kinds.sections import ranked, ranked_by, shown
+from raters.kinds.sections import shown
 from raters.model import Values
-from raters.models.comparisons.directions import has_directions
+from raters.models.comparisons.directions import competences, has_directions
 from raters.program import Program
 from raters.terms.ties import votes_with_ties
 
@@ -80,7 +81,7 @@ def _of_competences(program: Program[Any], result: xr.DataTree, margin: float) -
         refuse("model", program.model, "has no competences to audit", expected, instead=instead)
     draws, _ = draws_of(program, result)
     few, _ = draws_of(program, result, _DRAWS)
-    competence = orders.competences(program, draws)
+    competence = competences(program, draws)
     compared = _by_items if "reward" in program.sites else _by_features
     accuracy, agreed = compared(program, result, draws, few)
     chances = {
@@ -184,7 +185,7 @@ def _accuracy(
         own = np.asarray(draws["deviation"])
         stratum = np.random.default_rng(1).integers(own.shape[1], size=len(one))
         gap = gap + (own[:, stratum, one] - own[:, stratum, other])[..., None]
-    gap, competence = np.abs(gap), orders.competences(program, draws)
+    gap, competence = np.abs(gap), competences(program, draws)
     columns = []
     for code, (column, kind) in enumerate(zip(competence.T, of_type, strict=True)):
         logits = column[:, None] * gap[:, :, kind]
@@ -312,7 +313,7 @@ class ComparisonCalibration(OrderCalibration):
     def _types(self) -> dict[str, Float[np.ndarray, " annotator"]]:
         """Probability that each annotator is a guesser, and an adversary."""
         draws, _ = draws_of(self.program, self.result, _AUDIT_DRAWS)
-        competence = orders.competences(self.program, draws)
+        competence = competences(self.program, draws)
         crowd, truth = (
             values - values.mean(1, keepdims=True)
             for values in (np.asarray(draws["reward"], float), self.truth.values)

@@ -33,6 +33,13 @@ def directed(
     return np.asarray(signs * np.asarray(draws["competence"], np.float64))
 
 
+def competences(program: Program[Any], draws: Values) -> Float[np.ndarray, "draw annotator"]:
+    """Competence of each annotator under each draw, that of a drawn type where there are types."""
+    if not has_directions(program):
+        return np.asarray(draws["competence"])
+    return directed(program.model, program.data, draws)
+
+
 def directed_in(
     model: Model[Any], draws: Values, data: Judgements
 ) -> Float[np.ndarray, "one draw annotator"]:

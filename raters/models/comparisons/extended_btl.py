@@ -8,8 +8,8 @@ from typing import ClassVar
 from raters.judgements.comparisons import Comparisons
 from raters.model import Fit
 from raters.models.comparisons._reversal import open_reversal
-from raters.models.comparisons._takeover import takeover
 from raters.models.comparisons.pairwise import VoteModel, added
+from raters.models.comparisons.takeover import takeover
 from raters.terms import Competence, Covariates, PositionBias, Rewards, Strata, Term
 from raters.terms.competence import HIGH, Range, Width
 from raters.terms.ties import TieModel, TiePropensity

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from raters.judgements.comparisons import Comparisons
 from raters.model import Fit
-from raters.models.comparisons._takeover import takeover
 from raters.models.comparisons.directions import directed_in
 from raters.models.comparisons.pairwise import VoteModel, added
+from raters.models.comparisons.takeover import takeover
 from raters.terms import Competence, Guessers, PositionBias, Rewards, Term
 from raters.terms.competence import Width
 

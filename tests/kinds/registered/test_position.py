@@ -30,7 +30,7 @@ def test_the_section_has_the_bias_of_the_crowd_and_of_each():
     assert judges["biased"] == 1
     assert section.table["annotator"].tolist() == ["absent", "keen", "fair", "late"]
     report = rt.report(MODEL, RESULT, rt.audit(MODEL, RESULT, reference="crowd"))
-    assert list(report.facts["sections"]) == ["items", "position_bias"]
+    assert list(report.facts["sections"]) == ["items", "position_bias", "leading_annotator"]
     check_forms(report)
 
 

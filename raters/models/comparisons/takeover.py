@@ -14,7 +14,7 @@ from raters.model import Values
 
 # Share of the information about the rewards from which on one annotator decides them, and the
 # significance of the others' dissent.
-_SHARE, _LEVEL = 0.5, 0.05
+MOST, _LEVEL = 0.5, 0.05
 # With two annotators there is no crowd that one of them could outvote.
 _FEWEST = 3
 
@@ -31,25 +31,33 @@ def takeover(draws: Values, data: Comparisons) -> tuple[str, ...]:
     bias = np.zeros(len(competence))
     if "position_bias" in draws:
         bias = np.asarray(draws["position_bias"], np.float64).mean((0, 1))
-    information, votes = np.zeros((2, data.num_annotators))
-    for piece in data.chunks(1 << 18):
-        who, count = np.asarray(piece.annotator), np.asarray(piece.weight, np.float64)
-        weight, _ = _weights(piece, competence, reward, bias)
-        information += np.bincount(who, competence[who] ** 2 * weight, len(bias))
-        votes += np.bincount(who, count, len(bias))
+    information = information_shares(data, competence, reward, bias)
+    votes = data.judgements_by(data.judge)
     judge = int(np.argmax(information))
-    if (votes > 0).sum() < _FEWEST or information[judge] <= _SHARE * information.sum():
+    if (votes > 0).sum() < _FEWEST or information[judge] <= MOST:
         return ()
     if _dissent(data, judge, competence, reward, bias) <= chi2.isf(_LEVEL, len(reward) - 1):
         return ()
     name = shorten([data.annotators[judge]])
     return (
         f"annotator {name} cast {votes[judge] / votes.sum():.0%} of the votes and has"
-        f" {information[judge] / information.sum():.0%} of the information about the rewards,"
+        f" {information[judge]:.0%} of the information about the rewards,"
         " and the votes of the others point to other rewards: the ranking follows this"
         " annotator, and all others are measured by it; fit rt.HierarchicalBTL(), in which"
         " each annotator has rewards of their own",
     )
+
+
+def information_shares(
+    data: Comparisons, competence: np.ndarray, reward: np.ndarray, bias: np.ndarray
+) -> Float[np.ndarray, " annotator"]:
+    """Share of each annotator in the information about the rewards."""
+    information = np.zeros(len(competence))
+    for piece in data.chunks(1 << 18):
+        who = np.asarray(piece.annotator)
+        weight, _ = _weights(piece, competence, reward, bias)
+        information += np.bincount(who, competence[who] ** 2 * weight, len(information))
+    return information / max(information.sum(), 1e-300)
 
 
 def _weights(
