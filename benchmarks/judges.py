@@ -17,8 +17,8 @@ import pandas as pd
 from _common import options, report, table
 
 import raters as rt
-from raters.evaluation.drift import drifts
-from raters.evaluation.verdicts import Verdicts
+from raters.reporting.judges.drift import drifts
+from raters.reporting.judges.verdicts import Verdicts
 
 KNOWN, CROWDS, JUDGES, QUESTIONS, LEVEL = 100, 200, 8, 400, 0.05
 

@@ -4,7 +4,6 @@ from . import auditing as auditing
 from . import checking as checking
 from . import datasets as datasets
 from . import errors as errors
-from . import evaluation as evaluation
 from . import figures as figures
 from . import fitting as fitting
 from . import imitation as imitation
@@ -23,8 +22,6 @@ from .auditing.audit import audit as audit
 from .auditing.truth.calibration import calibrate as calibrate
 from .auditing.verdicts import Costs as Costs
 from .checking.predictive import check as check
-from .evaluation.judges import judges as judges
-from .evaluation.update import update as update
 from .fitting.fit import fit as fit
 from .fitting.groups import log_likelihood as log_likelihood
 from .fitting.predict import predict as predict
@@ -64,7 +61,9 @@ from .models import SharedMistakes as SharedMistakes
 from .models import TwoPL as TwoPL
 from .reporting.board import leaderboard as leaderboard
 from .reporting.cite import cite as cite
+from .reporting.judges.judges import judges as judges
 from .reporting.report import report as report
+from .reporting.update import update as update
 
 __version__: str
 __all__: list[str]

@@ -29,7 +29,6 @@ LAYERS = (
     ("checking",),
     ("acquisition",),
     ("reporting",),
-    ("evaluation",),
     ("testing",),
     ("kinds.*",),
     ("cli",),

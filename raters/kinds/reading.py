@@ -299,7 +299,7 @@ def _settled(
     names = [columns.get(role) for role in roles]
     are_answers = all(isinstance(name, str) for name in names)
     # Further columns, such as a time, tell rows apart, unless it is said what repeats.
-    further = [] if repeats else [*columns.get("columns", ())]
+    further = [] if repeats else [name for name in columns.get("columns", ()) if name in table]
     plain = table[[*names, *further]] if are_answers else table.drop(columns=nested(table))
     number = 2 if repeats else 3  # those of another answer repeat as well, where that is asked
     again = plain.duplicated([*names[:number], *further] if are_answers else None)

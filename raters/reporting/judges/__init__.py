@@ -1,5 +1,5 @@
 """Judges beside people: boards, cheapest panels, and drift."""
 
-from raters.evaluation.judges import Judges
+from raters.reporting.judges.judges import Judges
 
 __all__ = ["Judges"]

@@ -11,9 +11,9 @@ import pytest
 
 import raters as rt
 from raters.errors import DataError, SettingError
-from raters.evaluation.cheapest_panel import cheapest_panel
-from raters.evaluation.drift import drifts
-from raters.evaluation.verdicts import Verdicts
+from raters.reporting.judges.cheapest_panel import cheapest_panel
+from raters.reporting.judges.drift import drifts
+from raters.reporting.judges.verdicts import Verdicts
 
 ACCURACY = {"ann": 0.85, "bob": 0.85, "good": 0.9, "copy": 0.9, "first": 0.7, "long": 0.7}
 NUM_QUESTIONS = 300
@@ -44,7 +44,7 @@ def verdicts() -> tuple[pd.DataFrame, np.ndarray]:
 
 
 @functools.cache
-def board(with_gold: bool) -> rt.evaluation.Judges:
+def board(with_gold: bool) -> rt.reporting.judges.Judges:
     table, truth = verdicts()
     labels = rt.Labels.from_frame(
         table,

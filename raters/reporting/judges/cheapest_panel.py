@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from raters.evaluation.verdicts import Verdicts
+from raters.reporting.judges.verdicts import Verdicts
 
 # Judges that panels are made of, sizes of panels, and questions that all of these judges answered:
 # the fewest, and the most that are looked at.

@@ -19,7 +19,7 @@ import pandas as pd
 from jaxtyping import Float
 from scipy.stats import false_discovery_control
 
-from raters.evaluation.verdicts import Verdicts
+from raters.reporting.judges.verdicts import Verdicts
 
 # Random orders, and so many at once; and fewest verdicts of a judge, and on one side of a change.
 _ORDERS, _AT_ONCE, _FEWEST, _SIDE = 1999, 100, 20, 5

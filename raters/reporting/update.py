@@ -91,7 +91,7 @@ def update(
 
     Notes
     -----
-    See `raters.evaluation.update` for the equations. Where the weights cannot be relied on, as with
+    See `raters.reporting.update` for the equations. Where the weights cannot be relied on, as with
     many new judgements, more parameters than a third of the draws, or classes that are summed out,
     the model is fitted again as `raters.fit` does by default, from the earlier draws where names
     are the same.

@@ -17,9 +17,6 @@ from raters.auditing.truth.calibration import Calibration
 from raters.checking.dependence import Dependence, NothingShared, dependence
 from raters.errors import refuse
 from raters.errors.validation import checked, share
-from raters.evaluation.cheapest_panel import Panel, cheapest_panel
-from raters.evaluation.drift import drifts
-from raters.evaluation.verdicts import Verdicts, verdicts_of
 from raters.fitting.result import data_of, model_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import name_text, plural, shorten
@@ -28,6 +25,9 @@ from raters.program import Program
 from raters.reporting.boards import Board
 from raters.reporting.convergence import convergence
 from raters.reporting.facts import data_facts, plain
+from raters.reporting.judges.cheapest_panel import Panel, cheapest_panel
+from raters.reporting.judges.drift import drifts
+from raters.reporting.judges.verdicts import Verdicts, verdicts_of
 
 # Draws of the truth, each with its own weights of the questions.
 _DRAWS = 400
@@ -111,7 +111,7 @@ def _worded(name: str, row: pd.Series, has_interval: bool) -> dict[str, str]:
     """A quantity of a card, its value and its interval as text."""
     value, ends = row[name], [row.get(f"{name}{end}") for end in _ENDS]
     text = f"{value:.3g}" if isinstance(value, float) else f"{value}"
-    interval = f"{ends[0]:.3g} to {ends[1]:.3g}" if has_interval else ""
+    interval = f"{ends[0]:.3g} to {ends[1]:.3g}" if has_interval else "–"
     return {"quantity": name.replace("_", " "), "value": text, "interval": interval}
 
 
@@ -192,7 +192,7 @@ def judges(
     -----
     A share s of n questions has the interval of :math:`\mathrm{Beta}(½ + ns, ½ + n(1 - s))`; biases
     are over draws of the truth, each with its own Bayesian bootstrap of the questions (Rubin 1981).
-    The equations of drift are in `raters.evaluation.drift`, those of shared mistakes in
+    The equations of drift are in `raters.reporting.judges.drift`, those of shared mistakes in
     `raters.checking.dependence`.
 
     Examples
