@@ -297,7 +297,7 @@ def _settled(
         one_of("repeats", repeats, get_args(Repeats))
     roles = ["item", shape.judge, shape.kind.data.answer]
     names = [columns.get(role) for role in roles]
-    are_answers = all(isinstance(name, str) for name in names)
+    are_answers = all(isinstance(name, str) and name in table for name in names)
     # Further columns, such as a time, tell rows apart, unless it is said what repeats.
     further = [] if repeats else [name for name in columns.get("columns", ()) if name in table]
     plain = table[[*names, *further]] if are_answers else table.drop(columns=nested(table))
