@@ -49,7 +49,7 @@ def judges(given: Namespace) -> None:
         )
     shown = board if given.card is None else board.card(given.card)
     for path in given.out:
-        write = partial(files.write_table, shown.to_frame().reset_index())
+        write = partial(files.write_table, shown.to_frame())
         if path.suffix in FORMS:
             write = partial(files.write_text, getattr(shown, FORMS[path.suffix])())
         files.write_file(path, write, given.force)

@@ -35,8 +35,8 @@ class Board(abc.ABC):
         """Rows and columns as they are shown."""
 
     def to_frame(self) -> pd.DataFrame:
-        """A copy of the table."""
-        return self.table.copy()
+        """A copy of the table, with names in a column."""
+        return self.table.reset_index() if self.table.index.name else self.table.copy()
 
     def to_text(self, rows: int = 20) -> str:
         """Plain text for a terminal, with at most so many rows."""
@@ -52,7 +52,7 @@ class Board(abc.ABC):
 
     def to_json(self) -> str:
         """Strict JSON of the facts, the notes and all rows."""
-        return as_json({**self.facts, "notes": self.notes, "rows": self.table})
+        return as_json({**self.facts, "notes": self.notes, "rows": self.to_frame()})
 
     def __str__(self) -> str:
         return self.to_text()

@@ -91,7 +91,7 @@ class Judges(Board):
         return Card(pd.DataFrame(rows), tuple(notes), facts)
 
     def shown(self) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-        rows = self.table.reset_index()
+        rows = self.to_frame()
         return rows, [vars(one) | {"digits": 2} for one in _SHOWN if one.name in rows]
 
 
