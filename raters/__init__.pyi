@@ -61,7 +61,9 @@ from .models import SharedMistakes as SharedMistakes
 from .models import TwoPL as TwoPL
 from .reporting.board import leaderboard as leaderboard
 from .reporting.cite import cite as cite
+from .reporting.judges.judges import judges as judges
 from .reporting.report import report as report
+from .reporting.update import update as update
 
 __version__: str
 __all__: list[str]

@@ -219,6 +219,10 @@ def tables(tmp_path) -> Path:
     answers.to_csv(tmp_path / "answers.csv", index=False)
     wide = answers.pivot(index="person", columns="item", values="correct").add_prefix("q")
     wide.to_csv(tmp_path / "benchmark.csv")
+    pair, judge = (grid.ravel() for grid in np.indices((30, 3)))
+    verdicts = pd.DataFrame({"pair": pair, "judge": np.array(["ann", "bob", "gpt"])[judge]})
+    more = {"better": rng.integers(1, 3, pair.size), "swapped": rng.integers(0, 2, pair.size)}
+    verdicts.assign(**more).to_csv(tmp_path / "verdicts.csv", index=False)
     modes = ["car", "train", "bus"]
     took = pd.Series(rng.choice(modes, 40))
     prices = {f"{mode}_price": rng.uniform(1, 9, 40) for mode in modes}
@@ -263,6 +267,7 @@ _QUICK = ["--backend", "em"]
 _NOT_RUN = (
     "raters audit trips.csv --set trip --alternative mode --chosen taken --model nested-logit",
     "raters campaign tell ",
+    "raters serve ",
     "raters campaign export drinks.db --to label-studio",
 )
 
@@ -280,7 +285,9 @@ def test_command_lines_run(page: Path, tables, monkeypatch, capsys) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             quick = _WITHOUT_BLOCKS if "demonstrations" in words else _QUICK
-            fits = words[0] in ("audit", "fit", "report", "rank") and ".nc" not in words[1]
+            fits = (
+                words[0] in ("audit", "fit", "report", "rank", "judges") and ".nc" not in words[1]
+            )
             code = main([*words, *(quick if fits else [])])
         assert code == 0, f"{line}\n{capsys.readouterr().err}"
 

@@ -88,14 +88,14 @@ def all_answers(questions: xr.Dataset) -> list[str]:
     return [name_text(name) for name in answers]
 
 
-def _options(questions: xr.Dataset, ties: bool) -> list[str]:
+def options_of(questions: xr.Dataset, ties: bool) -> list[str]:
     """Answers to choose from."""
     if "pair" not in questions.attrs:
         return all_answers(questions)
     return list(_SIDES if ties else _SIDES[:2])
 
 
-def _title_of(questions: xr.Dataset) -> str:
+def title_of(questions: xr.Dataset) -> str:
     """An instruction that suits the questions."""
     if "pair" in questions.attrs:
         return "Which of the two is better?"
@@ -111,9 +111,10 @@ class _Row(NamedTuple):
     answers: Sequence[str]
 
 
-def _rows(questions: xr.Dataset, texts: Mapping[Any, str] | None) -> Iterator[_Row]:
+def rows_of(questions: xr.Dataset, texts: Mapping[Any, str] | None) -> Iterator[_Row]:
+    """Questions with their names and texts."""
     roles = roles_of(questions)
-    _options(questions, ties=False)
+    options_of(questions, ties=False)
     check_once(texts or {}, "texts")
     lookup = {name_text(name): text for name, text in (texts or {}).items()}
     for name, text in lookup.items():
@@ -152,7 +153,7 @@ def to_label_studio(
     """Questions as tasks of Label Studio, with a text to show for each name; write them as JSON and
     import that file."""
     tasks = []
-    for row in _rows(questions, texts):
+    for row in rows_of(questions, texts):
         data = {"question_id": row.id, **row.names, **row.texts}
         if row.answers:
             data["answers"] = [{"value": answer} for answer in row.answers]
@@ -165,7 +166,7 @@ def label_studio_config(questions: xr.Dataset, *, ties: bool = False) -> str:
     """Labelling interface for the tasks: two texts side by side, or a text with a choice of
     answers."""
     roles, pair = roles_of(questions, ties), questions.attrs.get("pair", ())
-    options = _options(questions, ties)
+    options = options_of(questions, ties)
     texts = {role: f'<Text name="{role}" value="${role}"/>' for role in roles}
     lines = [texts[role] for role in roles if role not in pair]
     if pair:
@@ -180,7 +181,7 @@ def label_studio_config(questions: xr.Dataset, *, ties: bool = False) -> str:
     else:
         each = [f"<Choice value={_quoted(value)}/>" for value in options]
         lines += [f"{choices}>", *each, "</Choices>"]
-    header = f"<Header value={_quoted(_title_of(questions))}/>"
+    header = f"<Header value={_quoted(title_of(questions))}/>"
     return "\n".join(["<View>", header, *lines, "</View>"])
 
 
@@ -236,7 +237,7 @@ def to_argilla(
     """Questions as records of Argilla 2, with a text to show for each name:
     ``dataset.records.log([rg.Record.from_dict(record) for record in records])``."""
     records = []
-    for row in _rows(questions, texts):
+    for row in rows_of(questions, texts):
         metadata = {key: name_text(name) for key, name in row.names.items()}
         record = {"id": row.id, "fields": row.texts, "metadata": metadata}
         records.append(record | {"suggestions": {}, "responses": {}, "vectors": {}})
@@ -247,8 +248,8 @@ def to_argilla(
 def argilla_settings(questions: xr.Dataset, *, ties: bool = False) -> dict[str, Any]:
     """Settings of the dataset for these records: write them as JSON, and read that with
     ``rg.Settings.from_json``."""
-    roles, options = roles_of(questions, ties), _options(questions, ties)
-    question = {"name": "answer", "title": _title_of(questions), "required": True}
+    roles, options = roles_of(questions, ties), options_of(questions, ties)
+    question = {"name": "answer", "title": title_of(questions), "required": True}
     choices = [{"value": option, "text": option} for option in options]
     select = {"type": "label_selection", "visible_options": None, "options": choices}
     plain, terms = {"type": "text", "use_markdown": False}, {"type": "terms", "values": None}

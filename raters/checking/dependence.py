@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from raters.errors.validation import checked, share
 from raters.fitting.predict import answer_counts, probs_of_draws, single
 from raters.fitting.result import check_several, draws_of, program_of
 from raters.judgements.labels import Labels
-from raters.judgements.names import names_array, plural
+from raters.judgements.names import name_text, names_array, plural
 from raters.kinds import kind_of
 from raters.model import Model
 from raters.program import Program
@@ -119,7 +119,13 @@ class Dependence:
 
 @checked
 def dependence(
-    model: Model[Any], result: xr.DataTree, gold: Any = None, *, level: float = 0.9, seed: int = 0
+    model: Model[Any],
+    result: xr.DataTree,
+    gold: Any = None,
+    *,
+    among: Sequence[Any] | None = None,
+    level: float = 0.9,
+    seed: int = 0,
 ) -> Dependence:
     r"""Measure how far judges make the same mistakes.
 
@@ -136,6 +142,8 @@ def dependence(
         that were known to the fit: the mistakes on these items are then what they are. Without any,
         true classes are drawn from the posterior, so that mistakes that most judges share count as
         truth.
+    among : sequence, optional
+        Names of the judges to look at; all of them by default.
     level : float
         Probability of the intervals.
     seed : int
@@ -187,6 +195,9 @@ def dependence(
         raise NothingShared(
             f"{type(data).__name__} are orders, which are not compared answer by answer"
         )
+    if among is not None:
+        chosen = np.isin(list(map(name_text, data.judges)), list(map(name_text, among)))
+        data = data.rows(np.flatnonzero(chosen[np.asarray(data.codes(data.judge))]))
     truth = None
     if isinstance(data, Labels):
         truth = with_gold(data, gold)

@@ -30,7 +30,7 @@ Also --annotator --count --feature --column --family --ties half --classes A,B."
 
 
 def _one(metavar: str, text: str | None = None, **settings: Any) -> dict[str, Any]:
-    kind = Path if metavar in ("FILE", "DIR", "CAMPAIGN.db") else str
+    kind = Path if metavar in ("FILE", "DIR", "CAMPAIGN.db", "RESULT.nc") else str
     return {"metavar": metavar, "help": text, "type": kind} | settings
 
 
@@ -74,9 +74,19 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--people": _several("USER=NAME", "who is who there"),
     "--correct": _flag("let an answer replace another"),
     "--quick": _flag("an approximate answer, in seconds"),
+    "--update": _one("RESULT.nc", "add to this fit, and say what changed"),
     "--rate": _one("NUMBER", "share to be asked (0.1)", type=float),
     "--to": _one("FORM", "csv, label-studio, argilla, or judgements (all)", required=True),
     "--texts": _one("FILE", "table with columns item and text"),
+    "--question": _one("COLUMN", "what was asked, where systems are compared"),
+    "--swapped": _one("COLUMN", "1 where the second answer was shown first"),
+    "--lengths": _one("A,B", "columns with the lengths of the two answers"),
+    "--time": _one("COLUMN", "when a verdict was given"),
+    "--target": _one("NUMBER", "accuracy of the cheapest panel (0.9)", type=float, default=0.9),
+    "--card": _one("NAME", "print all about one judge"),
+    "--tokens": _one("FILE", "table with annotator and token, written where there is none"),
+    "--host": _one("NAME", "of the interface (127.0.0.1)", default="127.0.0.1"),
+    "--port": _one("NUMBER", "of the server (8000)", type=int, default=8000),
     "--design": _one("NAME", "of `raters models` (crowd)", default="crowd"),
     "--cost": _several("NAME=NUMBER", "keep_bad, drop_good or review"),
     "--out": _one("FILE", "also write it as a table"),
@@ -95,6 +105,8 @@ _TEXTS = {
     "suggest": "Say which questions, put to whom, would tell most of what is wanted.",
     "simulate": "Write judgements drawn from a known truth, and the truth as NAME-truth.json.",
     "models": "List kinds, models, back-ends and designs; of NAME its columns or settings.",
+    "judges": "Compare judges with the truth, with people and with one another.",
+    "serve": "Let people answer a campaign's questions in a browser, and programs by JSON.",
     "campaign start": "Start a campaign: who can be asked about what, and what for.",
     "campaign ask": "Hand out the next questions, printed or as a table that `tell` reads.",
     "campaign tell": "Take answers: of a table, of another tool, or asking for them one by one.",
@@ -106,11 +118,14 @@ _TEXTS = {
 _TAKES = {
     "audit": f"{_AUDIT} --threshold --cost --drop --report --labels",
     "report": _AUDIT,
-    "fit": f"{_FIT} --quick --out --force",
+    "fit": f"{_FIT} --quick --update --out --force",
     "rank": f"{_FIT} --quick --level --unit --by --out --force",
     "suggest": f"{_FIT} --batch-size --size --again --out --force",
     "simulate": "--design --set --seed --out --quiet --force",
     "models": "name",
+    "judges": f"{_FIT} --quick --people --gold --question --swapped --lengths --time --cost"
+    " --target --card --level --out --force",
+    "serve": "journal --texts --tokens --host --port --kind --quiet",
     "campaign start": f"{_FIT} --budget --until --size --batch-size --again --out",
     "campaign ask": "journal --number --annotator --budget --out --kind --quiet --force",
     "campaign tell": "journal file --annotator --from --people --correct --kind --quiet",
@@ -129,6 +144,11 @@ _OF_COMMAND: dict[str, dict[str, dict[str, Any]]] = {
     "rank": {"--out": _one("FILE", "a table, or .html, .md, .txt, .json or .png")},
     "suggest": {"--set": _POLICY},
     "simulate": {"--out": _one("FILE", "the table", required=True)},
+    "judges": {
+        "--people": _one("A,B", "annotators who are people; all others are judges"),
+        "--cost": _several("JUDGE=NUMBER", "price of a verdict (1)"),
+        "--out": _several("FILE", "also write .md, .html, .json or .csv"),
+    },
     "campaign start": {"--out": _JOURNAL, "--set": _POLICY},
     "campaign consider": {"file": _one("FILE")},
     "campaign status": {"--quick": _flag("fit nothing; only count")},
@@ -219,7 +239,8 @@ def _run(given: Namespace, words: list[str]) -> None:
 
         keep_compiled()
     del given.parser
-    getattr(import_module(f"raters.cli.{group or 'commands'}"), name)(given)
+    module = group or {"serve": "serving", "judges": "judges"}.get(name, "commands")
+    getattr(import_module(f"raters.cli.{module}"), name)(given)
 
 
 def _option(typed: Sequence[str], parameter: str) -> str:

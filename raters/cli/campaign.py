@@ -320,22 +320,30 @@ def export(given: Namespace) -> None:
             raise DataError("no question is open; hand some out first with raters campaign ask")
         what, outputs = f"{questions.sizes['id']} question(s)", {out.name: _writer(questions)}
     if form in _MARK:
-        ties = campaign.pool.pair is not None and 0.5 in campaign.pool.answers()
-        outputs = files_for(form, out, questions, given.texts, ties=ties)
+        outputs = files_for(form, out, questions, texts_of(given.texts), ties=ties_of(campaign))
     files.write_folder(out.parent, outputs, given.force)
     note(f"wrote {what} to {out}", given.quiet)
 
 
+def ties_of(campaign: Campaign) -> bool:
+    """True if a tie is an answer."""
+    return campaign.pool.pair is not None and 0.5 in campaign.pool.answers()
+
+
+def texts_of(path: Path | None) -> dict[Any, str] | None:
+    """Texts to show for names, from a table; None without one."""
+    if path is None:
+        return None
+    table = read_table(path)
+    check_columns(table, path, ["item", "text"])
+    check_once(table["item"], "texts")
+    return dict(zip(table["item"], table["text"], strict=True))
+
+
 def files_for(
-    tool: str, out: Path, questions: xr.Dataset, texts: Path | None, *, ties: bool
+    tool: str, out: Path, questions: xr.Dataset, text_of: dict[Any, str] | None, *, ties: bool
 ) -> Files:
     """Files of questions for another tool, and of its interface."""
-    text_of: dict[Any, str] | None = None
-    if texts is not None:
-        table = read_table(texts)
-        check_columns(table, texts, ["item", "text"])
-        check_once(table["item"], "texts")
-        text_of = dict(zip(table["item"], table["text"], strict=True))
     content: Any
     if tool == "label-studio":
         content = formats.to_label_studio(questions, text_of)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -27,7 +28,7 @@ from raters.cli.files import Files, collected_warnings, note, show, write_table
 from raters.cli.reading import Task, chosen, dashed, flag_of, options_of, pairs, task_of
 from raters.errors import DataError, SettingError, refuse
 from raters.errors.validation import share
-from raters.fitting.result import check_several
+from raters.fitting.result import check_several, model_of
 from raters.judgements.base import Judgements
 from raters.judgements.reading.files import content_of, read_table, table_format
 from raters.kinds import kind_of, registered_kinds
@@ -281,12 +282,33 @@ def fit(given: Namespace) -> None:
     files.check_writable(given.out, given)
     if given.file.suffix == ".nc":
         raise SettingError(f"{str(given.file)!r} is a fit already; give a table")
+    if given.update is not None:
+        _update(given)
+        return
     with collected_warnings():
         task, _ = task_of(given)
         result = task.fit()
         files.write_file(given.out, partial(files.to_netcdf, result), given.force)
     seconds = f"{result.attrs['seconds']:.1f} s"
     note(f"wrote {given.out} ({task.program.model!r}, {task.backend!r}, {seconds})", given.quiet)
+
+
+def _update(given: Namespace) -> None:
+    """Add the judgements of a table to a stored fit; print what changed."""
+    if given.model or given.backend or given.set or given.quick:
+        expected = "leave out --model, --backend, --set and --quick"
+        refuse("update", str(given.update), "has its model and its draws", expected)
+    with collected_warnings():
+        result = reading.read_result(given.update)
+        _, more = reading.read_given(given, model_of(result))
+        bars = not given.quiet and sys.stderr.isatty()
+        updated = rt.update(result, more.judgements, seed=given.seed, progress=bars)
+        files.write_file(given.out, partial(files.to_netcdf, updated.result), given.force)
+    show(updated.changes.head(40))
+    how = f"by weights (Pareto k̂ {updated.pareto_k:.2f})"
+    how = how if np.isfinite(updated.pareto_k) else "by another fit"
+    seconds = f"{updated.result.attrs['seconds']:.1f} s"
+    note(f"wrote {given.out}; {len(updated.changes)} changes, {how}, {seconds}", given.quiet)
 
 
 def rank(given: Namespace) -> None:

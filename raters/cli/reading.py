@@ -269,10 +269,12 @@ def given_roles(words: Sequence[str]) -> tuple[Path | None, dict[str, list[str]]
 # ---------------------------------------------------------------- judgements, and a fit of them
 
 
-def read_given(given: Namespace) -> tuple[Model[Any], Reading]:
-    """A model, and the judgements of a table or an export."""
-    asked, named = kind_asked(given.kind), model_asked(given.model)
+def read_given(given: Namespace, fitted: Model[Any] | None = None) -> tuple[Model[Any], Reading]:
+    """A model, unless one is fitted already, and the judgements of a table or an export."""
+    asked, named = kind_asked(given.kind), fitted or model_asked(given.model)
     kinds = registered_kinds() if asked is None else (asked,)
+    if fitted is not None:
+        kinds = tuple(kind for kind in kinds if kind.data is fitted.data_type)
     of_data = named.data_type if isinstance(named, Model) else None
     wanted = [
         kind for kind in kinds if kind is asked or named in kind.models or kind.data is of_data
@@ -283,7 +285,7 @@ def read_given(given: Namespace) -> tuple[Model[Any], Reading]:
     shape, own = shape_of(table, shapes, given.roles)
     roles = shape.roles
     values = {name: role_value(roles[name], texts, name) for name, texts in given.roles.items()}
-    model = model_given(given, shape.kind)
+    model = fitted or model_given(given, shape.kind)
     implied, drop = shape.kind.implied(model), given.drop_bad_rows
     read = read_as(shape, table, own, values, implied=implied, drop=drop, repeats=repeats)
     options = [

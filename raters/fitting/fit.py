@@ -131,14 +131,20 @@ def fit(
     facts = dict(draws.facts)
     if backend.exact:
         facts |= warn_unless_converged(draws.values, draws.facts.get("divergences", 0))
-    facts |= {
-        "model": to_json(model),
-        "backend": to_json(backend),
-        "seed": seed,
-        "warm_start": int(start is not None),
-        "seconds": time.perf_counter() - begin,
-        **_versions(),
-    }
+    facts |= {"backend": to_json(backend), "seconds": time.perf_counter() - begin}
+    facts |= {"warm_start": int(start is not None)}
+    return as_result(program, draws, facts, seed, log_likelihood)
+
+
+def as_result(
+    program: Program[Any],
+    draws: Draws,
+    facts: dict[str, Any],
+    seed: int,
+    log_likelihood: bool | None = None,
+) -> xr.DataTree:
+    """A result of draws, with everything that follows from them; see `fit`."""
+    facts = facts | {"model": to_json(program.model), "seed": seed, **_versions()}
     result = results.as_tree(program, draws, facts)
     results.add_deterministic(program, result)
     chains, num_draws = next(iter(draws.values.values())).shape[:2]
@@ -148,7 +154,7 @@ def fit(
     for group, table in parts.responsibilities(program, result).items():
         result[group] = table
     for sentence in parts.fit_warnings(program, result):
-        warnings.warn(sentence, ConvergenceWarning, stacklevel=3)
+        warnings.warn(sentence, ConvergenceWarning, stacklevel=4)
     return result
 
 

@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float, Int, Num, Shaped
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import at_most, boolean, checked, finite, one_of, places, whole
+from raters.judgements import row_columns
 from raters.judgements.counts import Codes, Mask, Tallies, exact, ranks
 from raters.judgements.names import (
     Names,
@@ -479,7 +480,9 @@ class Judgements:
 
     def about(self, *, ordered: bool = False) -> Codes:
         """Number of each row that questions about the same share, whoever is asked."""
-        return ranks(self.canonical()._question(without=self.code_columns(self.judge)))
+        # Further columns, such as a time, are of the answer.
+        without = (*self.code_columns(self.judge), "columns")
+        return ranks(self.canonical()._question(without=without))
 
     def tallies(self, *, ordered: bool = False) -> Tallies:
         """Counted answers by judge and by what they are about; see `about`."""
@@ -543,7 +546,7 @@ class Judgements:
             columns = [name for name in self.arrays() if self.of_judges(name)]
             names = [self.names[self.axes[name]] for name in columns if name in self.axes]
             changes |= {name: getattr(like, name) for name in (*columns, *names)}
-        return replace(self, **changes)
+        return replace(self, **changes, **row_columns.recoded(self, like))
 
     @classmethod
     def named_axes(cls) -> tuple[str, ...]:

@@ -456,8 +456,7 @@ class Comparisons(Judgements):
         self.check_answered()
         table = self._by_outcome("outcome", dict(zip(_OUTCOMES, self._by_side(), strict=True)))
         for name in self.column_names:
-            values, levels = np.asarray(self.column(name))[table.index], self.levels(name)
-            table[name] = names_array(levels)[values] if levels else values
+            table[name] = row_columns.written(self, name)[table.index]
         return table.reset_index(drop=True)
 
     # ---------------------------------------------------------------- ties, sides and features
@@ -733,13 +732,11 @@ class Comparisons(Judgements):
         codes = votes.stratum
         if codes is not None and like.strata:
             codes = match_names(codes, votes.strata, like.strata, "stratum")
-        more = row_columns.recoded(votes, like)
-        return replace(votes, stratum=codes, strata=like.strata, **more)
+        return replace(votes, stratum=codes, strata=like.strata)
 
     def column(self, name: str) -> Num[Any, " comparison"]:
         """One of the `columns`: its numbers, or the codes of its levels."""
-        values = self.columns[..., row_columns.place(self, name)]
-        return values.astype(np.int32) if row_columns.levels(self, name) else values
+        return row_columns.values(self, name)
 
     def levels(self, name: str) -> tuple[Any, ...]:
         """Levels of a column of text, in code order; empty for numbers."""

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked, one_of
+from raters.judgements import row_columns
 from raters.judgements.answers import Answers
 from raters.judgements.connection import judges_by_part, warn_of_parts
 from raters.judgements.counts import Codes, Numbers
@@ -83,6 +84,10 @@ class Labels(Grouped, Answers):
     family : int array, shape (annotator,), or None
         Code of each annotator's family, −1 for none: annotators that share a base model, an
         instruction or a desk, and so may make the same mistakes.
+    columns : float array, shape (label, column), or None
+        Other columns of the rows, such as times; of text, codes of its levels.
+    column_names, column_sizes, column_levels : tuple
+        Names of these columns, the number of levels of each (0 of numbers), and all levels.
 
     Examples
     --------
@@ -113,6 +118,10 @@ class Labels(Grouped, Answers):
     even: bool = static(False)
     family: Any = of_axes("annotator", default=None)
     families: tuple[Any, ...] = static(())
+    columns: Any = of_axes("row", "column", default=None)
+    column_names: tuple[str, ...] = static(())
+    column_sizes: tuple[int, ...] = static(())
+    column_levels: tuple[Any, ...] = static(())
 
     axes = {
         "unit_code": "item",
@@ -128,6 +137,7 @@ class Labels(Grouped, Answers):
         "label": "classes",
         "feature": "feature_names",
         "family": "families",
+        "column": "column_names",
     }
     answer = "label"
     known = "truth"
@@ -148,6 +158,7 @@ class Labels(Grouped, Answers):
         count: str | None = None,
         truth: str | None = None,
         family: str | None = None,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
         classes: Iterable[Any] | None = None,
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
@@ -169,6 +180,9 @@ class Labels(Grouped, Answers):
         family : str, optional
             Column with the family of the row's annotator, such as the base model of an LLM judge,
             empty for an annotator without one. One row of an annotator is enough.
+        columns : sequence of str, or mapping, optional
+            Further columns, such as the time of a label or the order in which two answers were
+            shown, for `raters.judges`; a mapping from such a name to the column.
         classes : iterable, optional
             All classes in the order wanted, also those that nobody said. Without it, all labels and
             truths, sorted.
@@ -209,24 +223,28 @@ class Labels(Grouped, Answers):
         boolean("aggregate", aggregate)
         roles = {"item": item, "annotator": annotator, "label": label}
         others: dict[str, Any] = {"count": count, "truth": truth, "family": family}
-        columns = read_columns(frame, roles, empty=("truth", "family"), **others)
-        gold = columns.get("truth")
+        more, further = row_columns.named(columns)
+        several = {"columns": further}
+        table = read_columns(frame, roles, several=several, empty=("truth", "family"), **others)
+        gold = table.get("truth")
         gold = gold if gold is not None and gold.values else None
-        of, item_names = columns.codes("item", items)
-        who, annotator_names = columns.annotators(annotators, "gave one label")
-        given, true, class_names = _classes(columns["label"], gold, classes)
+        of, item_names = table.codes("item", items)
+        who, annotator_names = table.annotators(annotators, "gave one label")
+        given, true, class_names = _classes(table["label"], gold, classes)
         known = None
         if gold is not None and true is not None:
             known = one_each(of, gold, true, item_names).astype(np.int32)
-        of_annotator, family_names = columns.codes("family")
+        of_annotator, family_names = table.codes("family")
         if family_names:
-            family_codes = one_each(who, columns["family"], of_annotator, annotator_names)
+            family_codes = one_each(who, table["family"], of_annotator, annotator_names)
             of_annotator = family_codes.astype(np.int32)
         names = item_names, annotator_names
-        keep, number = _settle_repeats((of, who), names, columns.counts(), repeats)
+        keep, number = _settle_repeats((of, who), names, table.counts(), repeats)
+        fields = row_columns.fields([one.rows(keep) for one in table.lists["columns"]], more)
+        rows = {"annotator": who[keep], "label": given[keep], "count": number}
         labels = cls.of_all(
             of[keep],
-            {"annotator": who[keep], "label": given[keep], "count": number},
+            rows | {"columns": fields.pop("columns")},
             truth=known,
             **dict.fromkeys(("features", "centre", "scale", "record")),
             items=item_names,
@@ -234,6 +252,7 @@ class Labels(Grouped, Answers):
             classes=class_names,
             family=of_annotator if family_names else None,
             families=family_names,
+            **fields,
         )
         return labels.aggregate() if aggregate else labels
 
@@ -274,6 +293,8 @@ class Labels(Grouped, Answers):
         table = super(Labels, real).to_frame()
         if self.family is not None:
             table["family"] = _named(self.families, np.asarray(real.codes("family")))
+        for name in self.column_names:
+            table[name] = row_columns.written(real, name)
         if self.truth is not None:
             table["truth"] = _named(self.classes, np.asarray(self.truth)[np.asarray(real.group)])
         return table

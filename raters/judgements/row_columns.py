@@ -11,7 +11,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from raters.errors import refuse_data
-from raters.judgements.names import Names, encode_names, match_names, shorten
+from raters.judgements.names import Names, encode_names, match_names, names_array, shorten
 from raters.judgements.reading.columns import Column, read_number, read_numbers
 from raters.judgements.reading.features import distinct, single
 
@@ -57,8 +57,22 @@ def levels(data: Any, name: str) -> Names:
     return data.column_levels[start : start + data.column_sizes[column]]
 
 
+def values(data: Any, name: str) -> Any:
+    """Numbers of a column, or the codes of its levels."""
+    column = data.columns[..., place(data, name)]
+    return column.astype(np.int32) if levels(data, name) else column
+
+
+def written(data: Any, name: str) -> Any:
+    """Numbers of a column, or the names of its levels."""
+    column, known = np.asarray(values(data, name)), levels(data, name)
+    return names_array(known)[column] if known else column
+
+
 def recoded(data: Any, like: Any) -> dict[str, Any]:
     """Fields in the order and the levels of other data."""
+    if not hasattr(like, "column_names"):
+        return {}
     changes = {name: getattr(like, name) for name in ("column_names", "column_sizes")}
     changes |= {"column_levels": like.column_levels}
     if like.columns is None:

@@ -297,10 +297,12 @@ def _settled(
         one_of("repeats", repeats, get_args(Repeats))
     roles = ["item", shape.judge, shape.kind.data.answer]
     names = [columns.get(role) for role in roles]
-    are_answers = all(isinstance(name, str) for name in names)
-    plain = table[names] if are_answers else table.drop(columns=nested(table))
+    are_answers = all(isinstance(name, str) and name in table for name in names)
+    # Further columns, such as a time, tell rows apart, unless it is said what repeats.
+    further = [] if repeats else [name for name in columns.get("columns", ()) if name in table]
+    plain = table[[*names, *further]] if are_answers else table.drop(columns=nested(table))
     number = 2 if repeats else 3  # those of another answer repeat as well, where that is asked
-    again = plain.duplicated(names[:number] if are_answers else None)
+    again = plain.duplicated([*names[:number], *further] if are_answers else None)
     about = f"the same {' and '.join(roles[:number])}" if are_answers else "in every column"
     if repeats is None and again.any() and (are_answers or _are_copies(plain)):
         warn_data(

@@ -25,9 +25,9 @@ from raters.judgements.separation import imitated
 from raters.kinds import AuditContext, Column, finding, kind_of
 from raters.model import Values
 from raters.program import Program
-from raters.reporting import views
+from raters.reporting.boards import Board
 from raters.reporting.convergence import convergence
-from raters.reporting.facts import as_json, data_facts, plain, plural_noun
+from raters.reporting.facts import data_facts, plain, plural_noun
 
 if TYPE_CHECKING:
     from raters.figures.base import Plots
@@ -51,7 +51,7 @@ _NOTED, _REPLICATES, _LEVEL = {"intransitivity": "cycles", "judge_items": "clust
 
 
 @dataclass(frozen=True, repr=False)
-class Leaderboard:
+class Leaderboard(Board):
     """Leaderboard, from `raters.leaderboard`.
 
     Attributes
@@ -73,55 +73,17 @@ class Leaderboard:
         The question, the fit, and the settings.
     """
 
-    table: pd.DataFrame
-    notes: tuple[Mapping[str, Any], ...]
-    facts: Mapping[str, Any]
-
-    def to_frame(self) -> pd.DataFrame:
-        """A copy of the table."""
-        return self.table.copy()
-
-    def to_text(self, rows: int = 20) -> str:
-        """Plain text for a terminal, with at most so many entries."""
-        return views.board("txt", self._facts(), rows)
-
-    def to_markdown(self) -> str:
-        """Markdown; names are escaped."""
-        return views.board("md", self._facts())
-
-    def to_html(self) -> str:
-        """One page that needs nothing else."""
-        return views.board("html", self._facts())
-
-    def to_json(self) -> str:
-        """Strict JSON of the facts, the notes and all rows."""
-        return as_json({**self.facts, "notes": self.notes, "rows": self.table})
-
     def plot(self) -> Plots:
         """Scores and ranks with their intervals, by `raters.figures.leaderboard`."""
         return figures.leaderboard(self.table, level=self.facts["asked"]["level"])
 
-    def __str__(self) -> str:
-        return self.to_text()
-
-    def __repr__(self) -> str:
-        return f"Leaderboard of {self.facts['asked']['model']}: {views.board_answer(self._facts())}"
-
-    def _repr_html_(self) -> str:
-        return views.board("inline.html", self._facts())
-
-    # ---------------------------------------------------------------- what is shown
-
-    def _facts(self) -> dict[str, Any]:
-        """Facts with rows and columns as they are shown, boards side by side."""
-        asked = self.facts["asked"]
-        axis, group = asked["entries"], asked["by"]
-        if group:
-            rows = self._side_by_side(axis, group)
-            shown = [vars(Column(name, "name" if name == axis else "text", name)) for name in rows]
-        else:
-            rows, shown = self._single(axis)
-        return plain({**self.facts, "notes": self.notes, "rows": rows, "columns": shown})
+    def shown(self) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+        """Rows and columns as they are shown, boards side by side."""
+        axis, group = self.facts["asked"]["entries"], self.facts["asked"]["by"]
+        if not group:
+            return self._single(axis)
+        rows = self._side_by_side(axis, group)
+        return rows, [vars(Column(name, "name" if name == axis else "text", name)) for name in rows]
 
     def _single(self, axis: str) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
         """Rows of one board, and their columns."""
@@ -279,6 +241,7 @@ def leaderboard(
     judge = program.data.judge.replace("_", " ")
     facts = {
         "schema_version": 1,
+        "board": "leaderboard",
         "kind": kind.name,
         "judged": "",
         "words": kind.words._asdict() | {"judge": judge, "judges": plural_noun(program.data.judge)},

@@ -60,7 +60,7 @@ def text(facts: Mapping[str, Any], rows: int) -> str:
 
 
 def board(form: str, facts: Mapping[str, Any], rows: int = _ROWS) -> str:
-    """A leaderboard as a page (``html``, or ``inline.html`` for a notebook), Markdown or text."""
+    """A board as a page (``html``, or ``inline.html`` for a notebook), Markdown or text."""
     say, records = partial(_say, facts), facts["rows"]
     columns = [
         column
@@ -88,8 +88,8 @@ def board(form: str, facts: Mapping[str, Any], rows: int = _ROWS) -> str:
 
 
 def board_answer(facts: Mapping[str, Any]) -> str:
-    """The first sentence of a leaderboard."""
-    return _say(facts, "board_answer")[0]
+    """The first sentence of a board."""
+    return _say(facts, f"{facts['board']}_answer")[0]
 
 
 def summary(facts: Mapping[str, Any]) -> list[str]:

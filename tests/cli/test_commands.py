@@ -248,3 +248,27 @@ def test_an_interrupt_ends_in_one_line_and_writes_nothing() -> None:
     assert err.splitlines()[-1] == "raters: interrupted"
     assert "Traceback" not in err
     assert not Path("raters-audit").exists()
+
+
+def test_judges_are_compared_and_a_fit_is_updated(capsys) -> None:
+    labels, _ = rt.datasets.label_crowd(60, 4, 4, 2, seed=0)
+    labels.to_frame().to_csv("all.csv", index=False)
+    columns = ["--item", "item", "--annotator", "annotator", "--label", "label"]
+    quick = ["--model", "one-coin", "--backend", "em", "--quiet"]
+    who = ["--people", "0,1", "--cost", "2=0.5"]
+    assert main(["judges", "all.csv", *columns, *quick, *who, "--out", "board.json"]) == 0
+    assert "judge" in capsys.readouterr().out
+    board = json.loads(Path("board.json").read_text())
+    assert {row["judge"] for row in board["rows"]} == {"2", "3"}
+    assert main(["judges", "all.csv", *columns, *quick, "--card", "3"]) == 0
+    assert "accuracy" in capsys.readouterr().out
+    for wrong in (["--people", "0,zoe"], ["--lengths", "one"], ["--cost", "2=dear"]):
+        assert main(["judges", "all.csv", *columns, *quick, *wrong]) == 2
+    table = pd.read_csv("all.csv")
+    table[::2].to_csv("old.csv", index=False)
+    table[1::2].to_csv("new.csv", index=False)
+    assert main(["fit", "old.csv", *columns, *quick, "--out", "old.nc"]) == 0
+    updated = ["fit", "new.csv", *columns, "--update", "old.nc", "--out", "both.nc", "--quiet"]
+    assert main(updated) == 0
+    assert "before" in capsys.readouterr().out
+    assert main([*updated, "--model", "one-coin"]) == 2

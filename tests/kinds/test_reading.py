@@ -321,3 +321,10 @@ def test_rows_that_stand_twice_are_warned_of_and_settled():
         warnings.simplefilter("error")
         rt.read(votes.drop(columns="id"))
         rt.read(votes)
+
+
+def test_a_column_that_is_not_there_is_refused() -> None:
+    table = pd.DataFrame({"item": ["a", "b"], "who": ["x", "x"], "says": ["y", "n"]})
+    for roles in ({"label": "nothing"}, {"item": "nothing"}, {"columns": ["nothing"]}):
+        with pytest.raises(DataError, match="nothing"):
+            rt.read(table, **{"item": "item", "annotator": "who", "label": "says"} | roles)

@@ -1,0 +1,221 @@
+"""A campaign over HTTP: questions for people in a browser, and for programs as JSON.
+
+The journal of the campaign is the only truth: a question is in it before it leaves, and an answer
+before it is acknowledged. Each person has a token, and sees their own questions alone; the token
+named by an empty name is the owner's, who sees everything.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import secrets
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from raters.acquisition import formats
+from raters.acquisition.campaign.campaign import Campaign
+from raters.errors import DataError, RatersError, refuse
+from raters.judgements.names import check_once, name_text, shorten
+
+# Name of the owner among the tokens; questions that wait for each person; most that are handed out
+# at once, and most bytes of a request.
+_OWNER, _AHEAD, _MOST_ASKED, _MOST_BYTES = "", 5, 50, 100_000
+Questions = dict[str, dict[str, Any]]
+
+
+def tokens_of(path: Path, campaign: Campaign) -> dict[str, str]:
+    """Tokens by person from a table, which is made for all annotators where there is none; only its
+    owner can read it."""
+    people = [_OWNER, *map(name_text, campaign.pool.judges)]
+    if not path.exists():
+        path.touch(mode=0o600)
+        with path.open("w", newline="", encoding="utf-8") as table:
+            rows = [(name, secrets.token_urlsafe(24)) for name in people]
+            csv.writer(table).writerows([("annotator", "token"), *rows])
+    with path.open(newline="", encoding="utf-8") as table:
+        rows = list(csv.DictReader(table))
+    if not rows or not {"annotator", "token"} <= rows[0].keys():
+        expected = "it must have the columns annotator and token, and a row for each person"
+        refuse("tokens", str(path), "is no table of tokens", expected, error=DataError)
+    tokens = {row["annotator"]: row["token"] for row in rows}
+    if unknown := set(tokens) - set(people):
+        expected = f"name annotators of the campaign ({shorten(people[1:])})"
+        refuse("tokens", shorten(unknown), "are none of its annotators", expected, error=DataError)
+    check_once(tokens.values(), "tokens")
+    if short := [name for name, token in tokens.items() if len(token or "") < 16]:
+        expected = "each must have at least 16 characters that nobody guesses"
+        refuse("tokens", shorten(short), "have tokens that are too short", expected)
+    return tokens
+
+
+class Desk:
+    """Questions that wait for each person, asked ahead so that nobody waits for a fit."""
+
+    def __init__(self, campaign: Campaign, texts: Mapping[Any, str] | None, ties: bool) -> None:
+        self.campaign, self._texts, self._ties, self.title = campaign, texts, ties, ""
+        self._waiting: dict[str, Questions] = {}
+        self._lock, self._filling = threading.Lock(), threading.Lock()
+        self._ahead = ThreadPoolExecutor(1)
+        asked = campaign.asked
+        names = map(name_text, asked["by"].values.tolist())
+        self._person_of = dict(zip(asked["id"].values.tolist(), names, strict=True))
+        self._add(campaign.outstanding())
+
+    def _add(self, table: Any) -> None:
+        """Put questions on the desk."""
+        if not table.sizes["id"]:
+            return
+        options, self.title = formats.options_of(table, self._ties), formats.title_of(table)
+        for row in formats.rows_of(table, self._texts):
+            question = {"id": row.id, "about": row.texts, "answers": list(row.answers) or options}
+            person = name_text(row.names["by"])
+            with self._lock:
+                self._person_of[row.id] = person
+                self._waiting.setdefault(person, {})[row.id] = question
+
+    def ask(self, person: str, number: int) -> list[dict[str, Any]]:
+        """The first questions that wait for a person; new ones where there are too few."""
+        if len(self._of(person)) < number:
+            self._fill(person, max(number, _AHEAD))
+        return list(self._of(person).values())[:number]
+
+    def _of(self, person: str) -> Questions:
+        with self._lock:
+            return dict(self._waiting.get(person, {}))
+
+    def _fill(self, person: str, number: int) -> None:
+        with self._filling:  # What another thread has asked meanwhile is not missing.
+            if (missing := number - len(self._of(person))) > 0:
+                self._add(self.campaign.ask(missing, annotator=person))
+
+    def check_owner(self, person: str, ids: list[str]) -> None:
+        """Raise unless all questions were put to a person."""
+        if not self._person_of.keys() >= set(ids):
+            self._add(self.campaign.outstanding())  # Another process may have asked them.
+        if person != _OWNER and any(self._person_of.get(one) != person for one in ids):
+            raise PermissionError("this question was not put to you")
+
+    def tell(self, person: str, question: str, answer: Any) -> str:
+        """Store an answer, and say what became of it."""
+        told = self.campaign.tell(question, answer)
+        self._remove([question])
+        if person != _OWNER and len(self._of(person)) == 1:
+            self._ahead.submit(self._fill, person, _AHEAD)
+        return next(name for name, ids in told._asdict().items() if ids)
+
+    def withdraw(self, ids: list[str]) -> list[str]:
+        """Withdraw open questions."""
+        self._remove(ids)
+        return list(self.campaign.withdraw(ids))
+
+    def _remove(self, ids: list[str]) -> None:
+        with self._lock:
+            for waiting in self._waiting.values():
+                for one in ids:
+                    waiting.pop(one, None)
+
+
+# ---------------------------------------------------------------- over HTTP
+
+Given = dict[str, Any]
+
+
+def _ask(desk: Desk, person: str, given: Given) -> Any:
+    if person == _OWNER:
+        raise ValueError("questions are put to people; use the token of one")
+    number = given.get("number", 1)
+    if not isinstance(number, int) or not 1 <= number <= _MOST_ASKED:
+        raise ValueError(f"number is {number!r}; it must be from 1 to {_MOST_ASKED}")
+    return {"questions": desk.ask(person, number), "title": desk.title}
+
+
+def _tell(desk: Desk, person: str, given: Given) -> Any:
+    question, answer = given.get("id"), given.get("answer")
+    if not isinstance(question, str) or not isinstance(answer, str | int | float):
+        raise ValueError("send the id of a question, and the answer")
+    desk.check_owner(person, [question])
+    return {"id": question, "became": desk.tell(person, question, answer)}
+
+
+def _withdraw(desk: Desk, person: str, given: Given) -> Any:
+    ids = given.get("ids")
+    if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
+        raise ValueError("send a list of ids")
+    desk.check_owner(person, ids)
+    return {"withdrawn": desk.withdraw(ids)}
+
+
+def _status(desk: Desk, person: str, given: Given) -> Any:
+    status = desk.campaign.status(probability=False)
+    by_person = {name_text(name): number for name, number in status.by_annotator.items()}
+    if person != _OWNER:
+        return {"answered": by_person.get(person, 0)}
+    counts = {name: getattr(status, name) for name in ("answered", "open", "withdrawn", "spent")}
+    return counts | {"by_annotator": by_person, "why_done": status.why_done}
+
+
+_VERBS = {"ask": _ask, "tell": _tell, "withdraw": _withdraw, "status": _status}
+# The page loads nothing from elsewhere, and no other page shows it.
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'unsafe-inline'; style-src"
+    " 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+
+
+def application(desk: Desk, tokens: Mapping[str, str]) -> Starlette:
+    """The server as an ASGI application."""
+    # Digests are looked up, so that the time it takes tells nothing of a token.
+    people = {_digest(token): person for person, token in tokens.items()}
+    page = files("raters.acquisition").joinpath("page.html").read_text("utf-8")
+
+    async def start(request: Request) -> Response:
+        return HTMLResponse(page, headers=_HEADERS)
+
+    async def verb(request: Request) -> Response:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        person = people.get(_digest(token)) if scheme.lower() == "bearer" else None
+        if person is None:
+            return JSONResponse({"error": "the token is missing, or is nobody's"}, 401)
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > _MOST_BYTES:
+                return JSONResponse({"error": "the request is too long"}, 413)
+        try:
+            given = json.loads(body or b"{}")
+            if not isinstance(given, dict):
+                raise ValueError("send an object of JSON")
+            run = _VERBS[request.path_params["verb"]]
+            return JSONResponse(await run_in_threadpool(run, desk, person, given))
+        except PermissionError as error:
+            return JSONResponse({"error": str(error)}, 403)
+        except KeyError:
+            return JSONResponse({"error": f"there are {', '.join(_VERBS)}"}, 404)
+        except (RatersError, ValueError) as error:
+            return JSONResponse({"error": str(error)}, 400)
+
+    return Starlette(routes=[Route("/", start), Route("/{verb}", verb, methods=["POST"])])
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
+
+
+def serve(application: Starlette, host: str, port: int) -> None:
+    """Serve until interrupted."""
+    uvicorn.run(application, host=host, port=port, log_level="warning", access_log=False)

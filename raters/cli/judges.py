@@ -1,0 +1,65 @@
+"""The command ``raters judges``: a board of judges."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from functools import partial
+
+import pandas as pd
+
+import raters as rt
+from raters.cli import files
+from raters.cli.files import collected_warnings, note
+from raters.cli.reading import pairs, task_of
+from raters.errors import SettingError, refuse
+from raters.judgements.reading.files import names_in, read_table, table_format
+from raters.reporting.report import FORMS
+
+
+def judges(given: Namespace) -> None:
+    """Fit, compare the judges, and print their board, or the card of one."""
+    for path in given.out:
+        if path.suffix not in FORMS:
+            table_format(path, written=True)
+        files.check_writable(path, given)
+    lengths = tuple(names_in(given.lengths)) if given.lengths else None
+    if lengths is not None and len(lengths) != 2:
+        refuse("lengths", given.lengths, "are not two columns", "write --lengths len_a,len_b")
+    named = [*(lengths or ()), given.question, given.swapped, given.time]
+    columns = [name for name in named if name]
+    if given.file.suffix != ".nc" and columns:
+        others = given.roles.get("columns", [])
+        given.roles["columns"] = [*others, *(one for one in columns if one not in others)]
+    cost = {name: _number(name, text) for name, text in pairs(given.cost, "cost").items()}
+    with collected_warnings():
+        task, _ = task_of(given)
+        gold = [read_table(path) for path in given.gold]
+        board = rt.judges(
+            task.fit(log_likelihood=False),
+            people=names_in(given.people) if given.people else (),
+            gold=pd.concat(gold, ignore_index=True) if gold else task.gold,
+            question=given.question or "",
+            swapped=given.swapped or "",
+            lengths=lengths,
+            time=given.time or "",
+            cost=cost or None,
+            target=given.target,
+            level=given.level,
+            seed=given.seed,
+        )
+    shown = board if given.card is None else board.card(given.card)
+    for path in given.out:
+        write = partial(files.write_table, shown.to_frame())
+        if path.suffix in FORMS:
+            write = partial(files.write_text, getattr(shown, FORMS[path.suffix])())
+        files.write_file(path, write, given.force)
+        note(f"wrote {path}", given.quiet)
+    print(shown)
+
+
+def _number(name: str, text: str) -> float:
+    """Price of a verdict."""
+    try:
+        return float(text)
+    except ValueError:
+        raise SettingError(f"--cost {name}={text} is no number; write --cost {name}=0.02") from None

@@ -1,0 +1,77 @@
+r"""Changes of judges along time.
+
+Residuals :math:`e_1, \dots, e_n` of one judge in the order of time are the right verdicts less
+the share of right ones by the others on the same question, so that questions which become harder
+are no change of the judge. With :math:`S_t` the sum of the first t residuals less their mean,
+
+.. math:: T = \max_t \frac{|S_t|}{\sqrt{t (n - t) / n}}, \qquad n / 10 \le t \le 9 n / 10,
+
+is compared with its values under random orders (a permutation test of the CUSUM statistic of James,
+James and Siegmund 1987), so that a false alarm has at most the stated probability, whatever the
+distribution of the residuals. P values of several judges are adjusted as Benjamini and Hochberg
+(1995) have it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from scipy.stats import false_discovery_control
+
+from raters.reporting.judges.verdicts import Verdicts
+
+# Random orders, and so many at once; and fewest verdicts of a judge, and on one side of a change.
+_ORDERS, _AT_ONCE, _FEWEST, _SIDE = 1999, 100, 20, 5
+PerVerdict = Float[np.ndarray, " verdict"]
+
+
+def drifts(verdicts: Verdicts, codes: list[int], rng: np.random.Generator) -> pd.DataFrame:
+    """P value of a change of each judge, its time, and the accuracy before and after."""
+    table, rows = _residuals(verdicts), {}
+    for code in codes:
+        own = table[table["judge"] == code].sort_values("time", kind="stable")
+        rows[code] = {"drift_p": np.nan, "drift_time": np.nan}
+        time = own["time"].to_numpy()
+        ends = np.flatnonzero(np.diff(time) > 0) + 1
+        least = max(_SIDE, len(own) // 10)
+        ends = ends[(ends >= least) & (ends <= len(own) - least)]
+        if len(own) < _FEWEST or not len(ends):
+            continue
+        place, p_value = _change(own["residual"].to_numpy(), ends, rng)
+        right = own["right"].to_numpy()
+        rows[code] = {
+            "drift_p": p_value,
+            "drift_time": time[place],
+            "accuracy_before": right[:place].mean(),
+            "accuracy_after": right[place:].mean(),
+        }
+    frame = pd.DataFrame.from_dict(rows, orient="index")
+    known = frame["drift_p"].notna()
+    if known.any():
+        frame.loc[known, "drift_p"] = false_discovery_control(frame.loc[known, "drift_p"])
+    return frame
+
+
+def _residuals(verdicts: Verdicts) -> pd.DataFrame:
+    """Right verdicts of each judge on each question at one time, less those of the others."""
+    table = verdicts.table.assign(right=verdicts.right(verdicts.table).mean(0))
+    table = table.groupby(["judge", "question", "time"], as_index=False)["right"].mean()
+    of_question = table.groupby("question")["right"]
+    total, number = of_question.transform("sum"), of_question.transform("size")
+    others = ((total - table["right"]) / (number - 1)).where(number > 1, table["right"].mean())
+    return table.assign(residual=table["right"] - others)
+
+
+def _change(residual: PerVerdict, ends: np.ndarray, rng: np.random.Generator) -> tuple[int, float]:
+    """The likeliest place of a change, and the p value of there being one."""
+    size, centred = len(residual), residual - residual.mean()
+    scale = np.sqrt(ends * (size - ends) / size)
+    observed = np.abs(np.cumsum(centred)[ends - 1]) / scale
+    as_large = 0
+    for begin in range(0, _ORDERS, _AT_ONCE):
+        orders = np.tile(centred, (min(_AT_ONCE, _ORDERS - begin), 1))
+        sums = np.cumsum(rng.permuted(orders, axis=1), axis=1)[:, ends - 1]
+        # Equal statistics count, but for rounding.
+        as_large += int(((np.abs(sums) / scale).max(1) >= observed.max() * (1 - 1e-9)).sum())
+    return int(ends[observed.argmax()]), (1 + as_large) / (1 + _ORDERS)

@@ -1,0 +1,390 @@
+"""Board of judges: how right, how consistent and how biased each is, beside people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy.stats import beta
+
+from raters.auditing.audit import audit
+from raters.auditing.intervals import mean_and_interval
+from raters.auditing.truth.calibration import Calibration
+from raters.checking.dependence import Dependence, NothingShared, dependence
+from raters.errors import refuse
+from raters.errors.validation import checked, share
+from raters.fitting.result import data_of, model_of
+from raters.judgements.base import Judgements
+from raters.judgements.names import name_text, plural, shorten
+from raters.kinds import AuditContext, Column, finding, kind_of
+from raters.program import Program
+from raters.reporting.boards import Board
+from raters.reporting.convergence import convergence
+from raters.reporting.facts import data_facts, plain
+from raters.reporting.judges.cheapest_panel import Panel, cheapest_panel
+from raters.reporting.judges.drift import drifts
+from raters.reporting.judges.verdicts import Verdicts, verdicts_of
+
+# Draws of the truth, each with its own weights of the questions.
+_DRAWS = 400
+
+
+# Columns that are shown, and the p value of drift below which it is noted.
+_SHOWN = (
+    Column("judge", "name"),
+    Column("accuracy", "interval", marks=(0.5,)),
+    Column("consistency", "percent"),
+    Column("position_bias", "number", "position bias"),
+    Column("length_bias", "number"),
+    Column("agreement", "percent"),
+    Column("p_below_people", "percent", "P(below people)"),
+    Column("cost_per_right", "digits"),
+    Column("most_alike", "text"),
+    Column("drift_p", "digits", "drift (p)"),
+)
+_DRIFT = 0.05
+
+
+@dataclass(frozen=True, repr=False)
+class Judges(Board):
+    """Board of judges, from `raters.judges`.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        One row for each judge, the most accurate first; see `raters.judges`.
+    notes, facts
+        As of a `Leaderboard`.
+    people : pandas.DataFrame
+        The same columns of the people, where there are some.
+    shared : Dependence or None
+        Shared mistakes of the judges; None where they do not show.
+    panel : Panel or None
+        The cheapest panel; None where judges have too few questions in common.
+    """
+
+    people: pd.DataFrame
+    shared: Dependence | None
+    panel: Panel | None
+
+    @property
+    def truth(self) -> str:
+        """What accuracies stand on, in one sentence."""
+        return str(self.facts["answer"]["stands_on"])
+
+    def card(self, name: Any) -> Card:
+        """All about one judge."""
+        if name_text(name) not in self.table.index:
+            expected = f"name one of {shorten(self.table.index)}"
+            refuse("name", name, "is no judge of this board", expected)
+        row = self.table.loc[name_text(name)].dropna()
+        drawn = [key for key in row.index if f"{key}_low" in row]
+        rows = [_worded(key, row, key in drawn) for key in row.index if not key.endswith(_ENDS)]
+        rows.sort(key=lambda one: one["quantity"] != "accuracy")
+        notes = [one for one in self.notes if one.get("judge") == name_text(name)]
+        facts = {**self.facts, "board": "card"}
+        facts["asked"] = {**self.facts["asked"], "name": name_text(name)}
+        return Card(pd.DataFrame(rows), tuple(notes), facts)
+
+    def shown(self) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+        rows = self.to_frame()
+        return rows, [vars(one) | {"digits": 2} for one in _SHOWN if one.name in rows]
+
+
+@dataclass(frozen=True, repr=False)
+class Card(Board):
+    """One judge, from `Judges.card`: a row for each quantity."""
+
+    def shown(self) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+        columns = Column("quantity", "name"), Column("value", "text"), Column("interval", "text")
+        return self.table, [vars(one) for one in columns]
+
+
+_ENDS = ("_low", "_high")
+
+
+def _worded(name: str, row: pd.Series, has_interval: bool) -> dict[str, str]:
+    """A quantity of a card, its value and its interval as text."""
+    value, ends = row[name], [row.get(f"{name}{end}") for end in _ENDS]
+    text = f"{value:.3g}" if isinstance(value, float) else f"{value}"
+    interval = f"{ends[0]:.3g} to {ends[1]:.3g}" if has_interval else "–"
+    return {"quantity": name.replace("_", " "), "value": text, "interval": interval}
+
+
+@checked
+def judges(
+    result: xr.DataTree,
+    *,
+    people: Sequence[Any] = (),
+    gold: Any = None,
+    question: str = "",
+    swapped: str = "",
+    lengths: tuple[str, str] | None = None,
+    time: str = "",
+    cost: Mapping[Any, float] | None = None,
+    target: float = 0.9,
+    level: float = 0.9,
+    seed: int = 0,
+) -> Judges:
+    r"""Compare judges, such as language models, with the truth, with people and with one another.
+
+    Parameters
+    ----------
+    result : xarray.DataTree
+        A fit of labels, where each question has a right answer of its own, or of comparisons, whose
+        items are ranked by all answers; of a model with parameters of each annotator.
+    people : sequence
+        Names of the annotators who are people; all others are judges. Without `gold` they are taken
+        to be right, as by ``rt.audit(reference=people)``.
+    gold : mapping, pandas.Series or pandas.DataFrame, optional
+        Known truths, as `raters.audit` takes them.
+    question : str, optional
+        Of comparisons of systems: the column that says on which question they were compared.
+    swapped : str, optional
+        Of labels that say which of two answers is the better: the column that is 1 where the answer
+        of the second class was shown first, and else 0. Comparisons know what was shown first.
+    lengths : pair of str, optional
+        The columns with the lengths of the two answers: of the first and the second item of
+        comparisons, or of the answers that the two classes of labels stand for, in their order.
+    time : str, optional
+        The column of the time of a verdict, by numbers.
+    cost : mapping, optional
+        Price of one verdict by each judge; 1 each by default.
+    target : float
+        Accuracy asked of the cheapest panel.
+    level : float
+        Probability of the intervals.
+    seed : int
+
+    Returns
+    -------
+    Judges
+        Its ``table`` has for each judge, each quantity with ``_low`` and ``_high`` but for single
+        probabilities:
+
+        - ``verdicts``, and ``accuracy``: the probability that a further one is right;
+        - ``consistency``: the probability of the same verdict on a question shown in both orders;
+        - ``position_bias`` and ``length_bias``: how much more often what was shown first, and the
+          longer answer, is chosen than it is right;
+        - ``agreement`` with people on the same questions; ``people_agreement``, that of two people
+          on those of them that two people answered; ``p_below_people``, the probability that on
+          these the judge agrees less with people than people with one another;
+        - ``cost_per_right``: cost over accuracy, where costs are given;
+        - ``most_alike``: the judge with whose mistakes the judge's are most correlated, and the
+          ``correlation``;
+        - ``drift_p``: p value of a change along time, adjusted for the number of judges; at most
+          that share of the changes found is false; ``drift_time``, when it is likeliest, with
+          ``accuracy_before`` and ``accuracy_after``.
+
+    Raises
+    ------
+    SettingError
+        When `people` are not annotators of the fit, or all of them; for a model without parameters
+        of each annotator.
+    DataError
+        When a column is missing.
+
+    Notes
+    -----
+    A share s of n questions has the interval of :math:`\mathrm{Beta}(½ + ns, ½ + n(1 - s))`; biases
+    are over draws of the truth, each with its own Bayesian bootstrap of the questions (Rubin 1981).
+    The equations of drift are in `raters.reporting.judges.drift`, those of shared mistakes in
+    `raters.checking.dependence`.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> labels, truth = rt.datasets.label_crowd(200, 6, 6, 2, seed=0)
+    >>> result = rt.fit(rt.DawidSkene(), labels, rt.PGEM(), seed=0, progress=False)
+    >>> board = rt.judges(result, gold=dict(zip(labels.items[:60], truth["true_class"][:60])))
+    >>> bool(board.table["accuracy"].between(0, 1).all())
+    True
+    """
+    share("level", level)
+    share("target", target)
+    data, rng = data_of(result), np.random.default_rng(seed)
+    model = model_of(result)
+    names = {name_text(name): code for code, name in enumerate(data.judges)}
+    trusted = _codes(people, names, "people", data.judge)
+    others = [code for code in names.values() if code not in trusted]
+    if not others:
+        expected = f"leave out at least one of the {plural(data.judge)}"
+        refuse("people", shorten(people), "are all who answered", expected)
+    price = np.ones(len(names))
+    if cost:
+        price[_codes(list(cost), names, "cost", data.judge)] = list(cost.values())
+    reference = () if gold is not None else tuple(people)
+    audited = audit(model, result, gold, reference=reference, level=level, seed=seed)
+    if audited.calibration is None:
+        refuse("result", data, "has no calibration", "fit labels or comparisons")
+    verdicts = verdicts_of(data, audited.calibration, question, swapped, lengths or (), time)
+    table = _accuracies(audited.calibration, data)
+    if cost:
+        table["cost_per_right"] = price / table["accuracy"].clip(lower=1e-9)
+    parts = [_consistency(verdicts, level), _biases(verdicts, level, rng)]
+    if trusted:
+        parts.append(_agreement(verdicts, trusted, level, rng))
+    if time:
+        parts.append(drifts(verdicts, others, rng))
+    for part in parts:
+        table = table.join(part)
+    shared = None
+    try:
+        known = gold if hasattr(data, "classes") else None
+        among = [data.judges[code] for code in others]
+        shared = dependence(model, result, known, among=among, level=level, seed=seed)
+        table = table.join(_most_alike(shared, names))
+    except NothingShared:
+        pass
+    table.index = pd.Index([str(name) for name in data.judges], name="judge")
+    panel = cheapest_panel(verdicts, others, price, target, level, rng)
+    board = table.iloc[others].sort_values("accuracy", ascending=False)
+    board = board.dropna(axis=1, how="all")
+    of_people = table.iloc[trusted].dropna(axis=1, how="all")
+    facts = {
+        "schema_version": 1,
+        "board": "judges",
+        "judged": "",
+        "words": kind_of(data).words._asdict() | {"judge": "judge", "judges": "judges"},
+        "asked": {"data": data_facts(data), "model": type(model).__name__, "level": level},
+        "answer": {"doubts": audited.anchor.doubts, "stands_on": audited.anchor.sentence},
+        "convergence": convergence(AuditContext(Program(model, data), result, None, level)),
+    }
+    notes = _notes(board, of_people, shared, panel, target)
+    return Judges(board, notes, plain(facts), of_people, shared, panel)
+
+
+def _notes(
+    board: pd.DataFrame,
+    people: pd.DataFrame,
+    shared: Dependence | None,
+    panel: Panel | None,
+    target: float,
+) -> tuple[dict[str, Any], ...]:
+    """Findings beside the table."""
+    notes = []
+    if panel is not None:
+        reached = panel.p_reached >= 0.5
+        notes.append(finding("panel", **panel._asdict(), target=target) | {"reached": reached})
+    if shared is not None:
+        low, high = shared.effective_interval
+        numbers = {"judges": shared.judges, "effective": shared.effective, "low": low, "high": high}
+        pairs = shared.pairs()
+        alike = {} if pairs.empty else pairs.iloc[0].to_dict()
+        pair = [str(alike[shared.judge]), str(alike["other"])] if alike else []
+        more = {"pair": pair, "correlation": alike.get("correlation")}
+        notes.append(finding("shared", **numbers, **more))
+    if "people_agreement" in board and len(people) > 1:
+        agreement = float(board["people_agreement"].mean())
+        notes.append(finding("people", number=len(people), agreement=agreement))
+    for name, row in board[board.get("drift_p", pd.Series(1.0, board.index)) < _DRIFT].iterrows():
+        ends = {"before": row["accuracy_before"], "after": row["accuracy_after"]}
+        notes.append(finding("drift", judge=name, p=row["drift_p"], time=row["drift_time"], **ends))
+    return tuple(notes)
+
+
+def _codes(some: Sequence[Any], names: Mapping[str, int], parameter: str, judge: str) -> list[int]:
+    """Codes of some annotators."""
+    if unknown := [name for name in some if name_text(name) not in names]:
+        problem = f"are not among the {plural(judge)} ({shorten(names)})"
+        refuse(parameter, shorten(unknown), problem, "name annotators of the fit")
+    return [names[name_text(name)] for name in some]
+
+
+def _accuracies(found: Calibration, data: Judgements) -> pd.DataFrame:
+    """Number of verdicts and probability that a further one is right, by code."""
+    ends = ("", "_low", "_high")
+    columns = {f"accuracy{end}": found.annotators[f"ability{end}"].values for end in ends}
+    return pd.DataFrame({"verdicts": data.judgements_by(data.judge).astype(int)} | columns)
+
+
+def _shares(verdicts: Verdicts, *more: str) -> pd.Series:
+    """Share of each answer among a judge's to a question."""
+    keys = ["judge", "question", *more]
+    sums = verdicts.table.groupby([*keys, "answer"])["weight"].sum()
+    return sums / sums.groupby(level=keys).transform("sum")
+
+
+def _rate(name: str, shares: pd.Series, level: float) -> pd.DataFrame:
+    """Mean over the questions of each judge, with the interval of a Beta distribution."""
+    grouped = shares.groupby("judge")
+    total, number = grouped.sum(), grouped.size()
+    spread = beta(total + 0.5, number - total + 0.5)
+    ends = {"_low": spread.ppf((1 - level) / 2), "_high": spread.ppf((1 + level) / 2)}
+    columns = {name: total / number} | {name + end: value for end, value in ends.items()}
+    return pd.DataFrame(columns, index=total.index)
+
+
+def _consistency(verdicts: Verdicts, level: float) -> pd.DataFrame:
+    """Probability of the same verdict in both orders."""
+    if "first_answer" not in verdicts.table:
+        return pd.DataFrame()
+    shares = _shares(verdicts, "first_answer").unstack("first_answer", fill_value=0.0)
+    both = shares.groupby(["judge", "question"]).sum().gt(0).all(axis=1)
+    same = shares.prod(axis=1).groupby(["judge", "question"]).sum()[both]
+    return _rate("consistency", same, level) if shares.shape[1] == 2 else pd.DataFrame()
+
+
+def _biases(verdicts: Verdicts, level: float, rng: np.random.Generator) -> pd.DataFrame:
+    """How much more often a side is chosen than it is right, by what marks the side."""
+    draws = verdicts.truth[np.linspace(0, len(verdicts.truth) - 1, _DRAWS).astype(int)]
+    weights = rng.standard_exponential(draws.shape)
+    names = {"first": "position_bias", "longer": "length_bias"}
+    rows: dict[int, dict[str, float]] = {}
+    for role, name in names.items():
+        if role not in verdicts.table:
+            continue
+        known = verdicts.table[verdicts.table[role].notna()]
+        for code, table in known.groupby("judge"):
+            place = table["question"].to_numpy()
+            right = draws[:, place] == table[f"{role}_answer"].to_numpy()
+            each = weights[:, place] * table["weight"].to_numpy()
+            excess = (each * (table[role].to_numpy() - right)).sum(1) / each.sum(1)
+            rows.setdefault(int(code), {}).update(mean_and_interval(name, excess, level))
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def _agreement(
+    verdicts: Verdicts, people: list[int], level: float, rng: np.random.Generator
+) -> pd.DataFrame:
+    """Agreement of each annotator with people, and that of people on the same questions."""
+    shares = _shares(verdicts).rename("share").reset_index()
+    is_person = shares["judge"].isin(people)
+    by_people = shares[is_person]
+    every = by_people.groupby(["question", "answer"])["share"].sum().rename("sum").reset_index()
+    number = by_people.groupby("question")["judge"].nunique()
+    table = shares.merge(every, on=["question", "answer"], how="left").fillna({"sum": 0.0})
+    own = table["share"].where(table["judge"].isin(people), 0.0)
+    table["both"] = table["share"] * (table["sum"] - own)
+    both = table.groupby(["judge", "question"])["both"].sum().reset_index()
+    others = number.reindex(both["question"], fill_value=0).to_numpy()
+    others = others - both["judge"].isin(people).to_numpy()
+    both["agreement"] = both["both"] / np.where(others > 0, others, np.nan)
+    both = both.dropna().set_index(["judge", "question"])["agreement"]
+    found = _rate("agreement", both, level)
+    alike = both[both.index.isin(people, level="judge")].groupby("question").mean()
+    alike = alike[number.reindex(alike.index) > 1]
+    rows = {}
+    for code in found.index.difference(people):
+        his = both.loc[code]
+        same = his.index.intersection(alike.index)
+        if len(same):
+            between = alike[same].sum(), his[same].sum()
+            mine = [rng.beta(0.5 + one, 0.5 + len(same) - one, 4000) for one in between]
+            below = float((mine[1] < mine[0]).mean())
+            rows[code] = {"people_agreement": between[0] / len(same), "p_below_people": below}
+    return found.join(pd.DataFrame.from_dict(rows, orient="index"))
+
+
+def _most_alike(shared: Dependence, names: Mapping[str, int]) -> pd.DataFrame:
+    """The other judge whose mistakes are most alike, by code."""
+    pairs = shared.pairs()
+    turned = pairs.rename(columns={shared.judge: "other", "other": shared.judge})
+    both = pd.concat([pairs, turned]).sort_values("correlation", ascending=False, kind="stable")
+    first = both.drop_duplicates(shared.judge).set_index(shared.judge)
+    first.index = pd.Index([names[name_text(name)] for name in first.index])
+    return first[["other", "correlation"]].rename(columns={"other": "most_alike"})

@@ -1,0 +1,145 @@
+"""Verdicts of judges and draws of what is true of the same questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+
+from raters.auditing.truth.calibration import Calibration
+from raters.errors import refuse_data
+from raters.judgements import row_columns
+from raters.judgements.base import Judgements
+from raters.judgements.comparisons import Comparisons
+from raters.judgements.counts import ranks
+from raters.judgements.labels import Labels
+
+# Answer of a tie; 0 and 1 stand for the two items of a pair in the order of their codes.
+TIE, _UNKNOWN = -1, -2
+PerRow = Float[np.ndarray, " row"]
+TruthDraws = Int[np.ndarray, "draw question"]
+
+
+class Verdicts(NamedTuple):
+    """One row for each verdict: codes of the judge, the question and the answer, how often it was
+    given; for the side that was shown first and the longer one, whether it was chosen (NaN where
+    that is unknown), and the answer that means it."""
+
+    table: pd.DataFrame
+    truth: TruthDraws
+    judges: tuple[Any, ...]
+
+    def of(self, code: int) -> pd.DataFrame:
+        """Verdicts of one judge."""
+        return self.table[self.table["judge"] == code]
+
+    def right(self, rows: pd.DataFrame) -> Float[np.ndarray, "draw row"]:
+        """Whether verdicts are right under each draw of the truth; a tie is half right."""
+        answer, truth = rows["answer"].to_numpy(), self.truth[:, rows["question"].to_numpy()]
+        return np.where(answer == TIE, 0.5, truth == answer)
+
+    def untied(self) -> pd.DataFrame:
+        """The verdicts with each tie as half a verdict for either side."""
+        tied = self.table["answer"] == TIE
+        sides = [
+            self.table[tied].assign(answer=side, weight=lambda t: t["weight"] / 2)
+            for side in (0, 1)
+        ]
+        return pd.concat([self.table[~tied], *sides]) if tied.any() else self.table
+
+
+def verdicts_of(
+    data: Judgements,
+    found: Calibration,
+    question: str,
+    swapped: str,
+    lengths: Sequence[str],
+    time: str,
+) -> Verdicts:
+    """Verdicts of labels or comparisons; each name is that of a column, or empty."""
+    if isinstance(data, Labels):
+        table, truth = _of_labels(data, found, swapped, lengths)
+    elif isinstance(data, Comparisons):
+        table, truth = _of_comparisons(data, found, question, lengths)
+    else:
+        expected = "fit labels of questions, or comparisons"
+        refuse_data("result", data, "holds no verdicts that can be compared", expected)
+    if time:
+        table["time"] = _numbers(data, time)[table["row"]]
+    return Verdicts(table[table["weight"] > 0], truth, data.judges)
+
+
+def _of_labels(
+    data: Labels, found: Calibration, swapped: str, lengths: Sequence[str]
+) -> tuple[pd.DataFrame, TruthDraws]:
+    """Each item is a question, and its two classes the sides of a pair where `swapped` says so."""
+    answer = np.asarray(data.label, int)
+    columns = {"row": np.arange(len(answer)), "judge": np.asarray(data.annotator, int)}
+    columns |= {"question": np.asarray(data.item, int), "answer": answer}
+    columns |= {"weight": np.asarray(data.weight, float)}
+    means = {}
+    if swapped:
+        means["first"] = (_numbers(data, swapped) != 0).astype(int)
+    if lengths:
+        means["longer"] = _longer(data, lengths)
+    for role, side in means.items():
+        if data.num_classes != 2:
+            problem = f"are of two answers, and labels have {data.num_classes} classes"
+            refuse_data("lengths", lengths or swapped, problem, "leave out swapped and lengths")
+        columns |= _side(role, answer, side)
+    return pd.DataFrame(columns), np.asarray(found.truth.values, int)
+
+
+def _of_comparisons(
+    data: Comparisons, found: Calibration, question: str, lengths: Sequence[str]
+) -> tuple[pd.DataFrame, TruthDraws]:
+    """Each pair is a question, or each pair with each value of a column."""
+    first, second = np.asarray(data.first, int), np.asarray(data.second, int)
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    parts = [low, high]
+    if question:
+        parts.append(np.asarray(row_columns.values(data, question)))
+    code = ranks(parts)
+    wins, weight = np.asarray(data.wins, float), np.asarray(data.weight, float)
+    rows, turned = np.arange(len(first)), (first > low).astype(int)
+    if data.tied:
+        outcomes = [(weight * (wins == one), one) for one in (1.0, 0.0, 0.5)]
+    else:
+        outcomes = [(wins, 1.0), (weight - wins, 0.0)]
+    tables = []
+    for number, outcome in outcomes:
+        answer = np.full(len(rows), TIE) if outcome == 0.5 else (turned + (outcome == 0.0)) % 2
+        columns = {"row": rows, "judge": np.asarray(data.annotator, int), "question": code}
+        columns |= {"answer": answer, "weight": number}
+        if data.ordered:
+            columns |= _side("first", answer, turned)
+        if lengths:
+            side = _longer(data, lengths)
+            side = np.where(side == _UNKNOWN, side, (side + turned) % 2)
+            columns |= _side("longer", answer, side)
+        tables.append(pd.DataFrame(columns))
+    truth = np.asarray(found.truth.values)
+    place = np.unique(code, return_index=True)[1]
+    return pd.concat(tables), (truth[:, low[place]] < truth[:, high[place]]).astype(int)
+
+
+def _side(
+    role: str, answer: Int[np.ndarray, " row"], means: Int[np.ndarray, " row"]
+) -> dict[str, np.ndarray]:
+    """Whether an answer is a side's, and the answer that would be."""
+    known = (answer != TIE) & (means != _UNKNOWN)
+    return {role: np.where(known, answer == means, np.nan), f"{role}_answer": means}
+
+
+def _longer(data: Any, lengths: Sequence[str]) -> Int[np.ndarray, " row"]:
+    """0 where the first of two answers is the longer one, and 1 where the second is."""
+    first, second = (_numbers(data, name) for name in lengths)
+    return np.where(first > second, 0, np.where(first < second, 1, _UNKNOWN))
+
+
+def _numbers(data: Any, name: str) -> PerRow:
+    """Numbers of a column; times as text count in the order of the alphabet, as dates do."""
+    return np.asarray(row_columns.values(data, name), float)

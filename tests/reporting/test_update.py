@@ -1,0 +1,67 @@
+"""An update agrees with a fit of all judgements, and knows new names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import raters as rt
+from raters.errors import DataError, SettingError
+
+VOTES = rt.datasets.separated(num_items=8, num_annotators=4, num_votes=3000, seed=0)[0]
+
+
+def parts(number: int) -> tuple[rt.Comparisons, rt.Comparisons]:
+    """Votes, and so many others."""
+    rows = np.random.default_rng(0).permutation(VOTES.num_rows)
+    return VOTES.rows(np.sort(rows[number:])), VOTES.rows(np.sort(rows[:number]))
+
+
+def test_an_update_agrees_with_a_fit_of_all_votes() -> None:
+    old, new = parts(6)
+    model, settings = rt.BTL(), rt.PGGibbs(draws=1000)
+    before = rt.fit(model, old, settings, seed=0, progress=False)
+    updated = rt.update(before, new, progress=False)
+    assert updated.pareto_k < 0.7
+    full = rt.fit(model, old.joined(new), settings, seed=1, progress=False)
+    assert updated.result["observed_data"].sizes == full["observed_data"].sizes
+    names = "chain", "draw"
+    first, last, new_one = (one.posterior["reward"] for one in (before, full, updated.result))
+    spread = last.std(names)
+    # Each mean has an error of about .05 spreads; 4.5 of them are a false alarm of 1e-4 in all.
+    assert float(abs((new_one.mean(names) - last.mean(names)) / spread).max()) < 0.23
+    assert float(abs(np.log(new_one.std(names) / spread)).max()) < 0.23
+    # The new votes move the means by more than that.
+    assert float(abs((first.mean(names) - last.mean(names)) / spread).max()) > 0.3
+    assert set(updated.changes) == {"what", "name", "before", "after"}
+
+
+def test_new_annotators_have_their_prior_and_their_votes() -> None:
+    old, new = parts(6)
+    names = tuple(f"new {name}" for name in new.annotators)
+    before = rt.fit(rt.ExtendedBTL("signed"), old, seed=0, progress=False)
+    updated = rt.update(before, replace(new, annotators=names), progress=False)
+    posterior = updated.result.posterior
+    assert posterior["annotator"].values.tolist() == [*map(str, VOTES.annotators), *names]
+    spread = posterior["competence"].std(("chain", "draw"))
+    assert float(spread[4:].mean()) > 1.3 * float(spread[:4].mean())
+
+
+def test_classes_are_fitted_again() -> None:
+    labels, _ = rt.datasets.label_crowd(60, 4, 3, 2, seed=0)
+    is_new = np.arange(labels.num_rows) % 7 == 0
+    old, new = labels.rows(np.flatnonzero(~is_new)), labels.rows(np.flatnonzero(is_new))
+    before = rt.fit(rt.models.OneCoin(), old, rt.PGEM(), seed=0, progress=False)
+    updated = rt.update(before, new, progress=False)
+    assert updated.pareto_k == np.inf
+    assert updated.result["observed_data"].sizes["row"] == old.num_rows + new.num_rows
+
+
+def test_judgements_of_another_kind_are_refused() -> None:
+    old, _ = parts(6)
+    before = rt.fit(rt.BTL(), old, rt.PGEM(), seed=0, progress=False)
+    labels, _ = rt.datasets.label_crowd(10, 3, 2, 2, seed=0)
+    with pytest.raises((DataError, SettingError)):
+        rt.update(before, labels, progress=False)
