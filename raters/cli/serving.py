@@ -16,7 +16,7 @@ def serve(given: Namespace) -> None:
     try:
         from raters.acquisition import server
     except ImportError as error:
-        message = f"{error.name} is not installed; pip install 'raters[serve]'"
+        message = f"{error.name} is not installed; install raters with its extra `serve`"
         raise SettingError(message) from error
     reading.kind_asked(given.kind)  # imports it
     campaign = Campaign.open(given.journal)
