@@ -24,6 +24,7 @@ import raters as rt
 from raters.auditing.ranks import joint_bounds
 
 LEVEL, ITEMS, VOTERS, SIZES = 0.9, 10, 30, (300, 600, 1200)
+TIMES = (1 / 3, 1.0, 3.0)
 RESAMPLES = 100
 Bounds = tuple[np.ndarray, np.ndarray]
 
@@ -158,8 +159,8 @@ class Tally:
         return [len(self.rows), f"{mean[0]:.3f} ± {error:.3f}", *mean[1:]]
 
 
-def coverage(number: int, seed: int) -> tuple[list[list[Any]], list[list[Any]]]:
-    """Tables of intervals of ranks, and of orders with and without style."""
+def coverage(number: int, seed: int) -> tuple[list[list[Any]], list[list[Any]], float]:
+    """Tables of intervals of ranks, and of orders with and without style; and CPU seconds."""
     tallies: dict[tuple[str, str], Tally] = defaultdict(Tally)
     taus: dict[str, list[float]] = defaultdict(list)
     for replicate in range(number):
@@ -198,27 +199,36 @@ def coverage(number: int, seed: int) -> tuple[list[list[Any]], list[list[Any]]]:
         print(f"{replicate + 1} of {number}", file=sys.stderr) if replicate % 50 == 49 else None
     lines = [[design, way, *tally.line()] for (design, way), tally in sorted(tallies.items())]
     orders = [[name, len(each), float(np.mean(each))] for name, each in sorted(taus.items())]
-    return lines, orders
+    once = [
+        t for (name, way), t in tallies.items() if name != "all" and way in ("joint", "evalica")
+    ]
+    return lines, orders, sum(row[-1] for tally in once for row in tally.rows)
 
 
 # ---------------------------------------------------------------- further votes
 
 
-def with_votes(votes: rt.Comparisons, pairs: np.ndarray, wins: Any, count: Any) -> rt.Comparisons:
-    """The votes, and a row of further ones for each pair."""
-    one, other = pairs.T
-    old = np.ones(votes.num_rows, np.float32)
+Pairs = list[tuple[int, int]]
+ROWS = ITEMS  # Rows of further votes, so that each fit has as many.
+
+
+def with_votes(arena: Arena, pairs: Pairs, each: int, rng: np.random.Generator) -> rt.Comparisons:
+    """The votes, and so many further ones on each pair."""
+    votes, number = arena.votes, len(pairs)
+    one, other = np.array(pairs + [(0, 1)] * (ROWS - number)).T
+    count = np.where(np.arange(ROWS) < number, each, 0)
+    won = rng.binomial(count, expit(arena.reward[one] - arena.reward[other]))
     columns = {
         "first": np.append(votes.first, one).astype(np.int32),
         "second": np.append(votes.second, other).astype(np.int32),
-        "annotator": np.append(votes.annotator, np.zeros(len(one))).astype(np.int32),
-        "wins": np.append(votes.wins, wins).astype(np.float32),
-        "count": np.append(old, count).astype(np.float32),
+        "annotator": np.append(votes.annotator, np.zeros(ROWS)).astype(np.int32),
+        "wins": np.append(votes.wins, won).astype(np.float32),
+        "count": np.append(np.ones(votes.num_rows), count).astype(np.float32),
     }
     return rt.Comparisons(**columns, items=votes.items, annotators=votes.annotators)
 
 
-def told(values: np.ndarray, pair: np.ndarray | None) -> bool:
+def told(values: np.ndarray, pair: tuple[int, int] | None) -> bool:
     """Whether draws tell a pair apart, or the first of all from the rest."""
     chance = (ranks_of(values) == 1).mean(0)
     if pair is not None:
@@ -227,52 +237,39 @@ def told(values: np.ndarray, pair: np.ndarray | None) -> bool:
     return bool(chance.max() >= LEVEL)
 
 
-def further(number: int, seed: int, first: bool) -> list[Any]:
-    """Votes said to be needed, and found to be by adding votes and fitting again."""
-    model, backend = rt.BTL(), rt.PGEM(draws=2000)
-    said, took, inside, after = [], [], [], []
-    replicate = 0
-    while len(said) < number:
-        replicate += 1
-        votes, reward = arena("plain", seed + 10_000 + replicate, 600)
-        result = fitted(model, votes, backend, seed)
-        board = rt.leaderboard(result, level=LEVEL)
-        items = board.table["item"].to_numpy()
-        if first:
-            note = next(one for one in board.notes if one["code"] == "further")
-            pairs = np.array(note["pairs"])
-            needed = [note.get(f"votes_needed{end}", 0.0) for end in ("", "_low", "_high")]
-        else:
-            rows = board.table.iloc[:-1]
-            place = int(np.random.default_rng(replicate).integers(len(rows)))
-            pairs = items[[[place, place + 1]]]
-            needed = [rows.iloc[place][f"votes_needed{end}"] for end in ("", "_low", "_high")]
-        if not 0 < needed[0] < 20_000:
-            continue
+def further(number: int, seed: int) -> list[list[Any]]:
+    """Shares of cases that are told apart after as many votes as is said, and after others."""
+    model, backend = rt.BTL(), rt.PGEM()
+    cases: dict[str, list[tuple[float, list[bool]]]] = defaultdict(list)
+    for replicate in range(number):
         rng = np.random.default_rng(seed + replicate)
-        stream = rng.random((100_000 // len(pairs), len(pairs)))
-        won = np.cumsum(stream < expit(reward[pairs[:, 0]] - reward[pairs[:, 1]]), 0)
-
-        def enough(count: int, votes=votes, pairs=pairs, won=won) -> bool:
-            each = max(count // len(pairs), 1)
-            more = with_votes(votes, pairs, won[each - 1], np.full(len(pairs), each))
-            draws = fitted(model, more, backend, seed)["posterior"]["reward"].values
-            return told(draws.reshape(-1, ITEMS), None if first else pairs[0])
-
-        grid = np.unique(np.geomspace(len(pairs), 90_000, 40).astype(int))
-        low, high = 0, len(grid)  # The least number from which on it is enough.
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(int(grid[middle])) else (middle + 1, high)
-        found = float(grid[low]) if low < len(grid) else np.inf
-        said.append(needed[0])
-        took.append(found)
-        inside.append(needed[1] <= found <= needed[2])
-        after.append(enough(int(needed[0])))
-    ratio = float(np.median(np.array(said) / np.array(took)))
-    what = "the first from the rest" if first else "two neighbours"
-    medians = [float(np.median(said)), float(np.median(took))]
-    return [what, number, *medians, ratio, float(np.mean(after)), float(np.mean(inside))]
+        one = arena("plain", seed + 10_000 + replicate, 600)
+        board = rt.leaderboard(fitted(model, one.votes, backend, seed), level=LEVEL)
+        items, needed = board.table["item"].tolist(), board.table["votes_needed"].to_numpy()
+        places = np.flatnonzero((needed > 0) & (needed < 1e5))
+        asked: list[tuple[str, Pairs, float]] = [
+            ("two neighbours", [(items[place], items[place + 1])], float(needed[place]))
+            for place in rng.permutation(places)[:3]
+        ]
+        note = next(note for note in board.notes if note["code"] == "further")
+        if note["pairs"] and note["votes_needed"] < 1e5:
+            asked.append(("the first from the rest", list(note["pairs"]), note["votes_needed"]))
+        for what, pairs, said in asked:
+            found = []
+            for times in TIMES:
+                each = max(round(said * times / len(pairs)), 1)
+                result = fitted(model, with_votes(one, pairs, each, rng), backend, seed)
+                values = result["posterior"]["reward"].values.reshape(-1, ITEMS)
+                found.append(told(values, pairs[0] if what == "two neighbours" else None))
+            cases[what].append((said, found))
+    lines = []
+    for what, each in cases.items():
+        shares = np.mean([found for _, found in each], axis=0)
+        half = np.exp(np.interp(0.5, np.maximum.accumulate(shares), np.log(TIMES)))
+        error = 0.5 / np.sqrt(len(each))
+        median = float(np.median([said for said, _ in each]))
+        lines.append([what, len(each), median, *shares, f"± {error:.2f}", float(half)])
+    return lines
 
 
 def main() -> None:
@@ -281,20 +278,19 @@ def main() -> None:
         measure=("ranks", "what is measured", "ranks", "votes"),
         replicates=(400, "simulated arenas"),
     )
-    number, begin = 12 if given.quick else given.replicates, time.process_time()
+    number = 12 if given.quick else given.replicates
     if given.measure == "ranks":
         parts = ranks_measured(number, given.seed)
     else:
-        parts = votes_measured(max(number // 6, 4), given.seed)
-    took = f"The whole took {time.process_time() - begin:,.0f} CPU seconds."
+        parts = votes_measured(number // 4, given.seed)
     name = "leaderboards" if given.measure == "ranks" else "leaderboards_votes"
     title = "Leaderboards of simulated arenas"
-    report(name, title, [*parts, took], given.quick)
+    report(name, title, parts, given.quick)
 
 
 def ranks_measured(number: int, seed: int) -> list[str]:
     """Coverage of intervals of ranks, and orders."""
-    lines, orders = coverage(number, seed)
+    lines, orders, seconds = coverage(number, seed)
     heading = ["arenas", "intervals", "number", "all ranks at once", "each rank", "length", "CPU s"]
     return [
         f"Of each design {number // 3} arenas of {ITEMS} entries, {VOTERS} voters and"
@@ -305,17 +301,19 @@ def ranks_measured(number: int, seed: int) -> list[str]:
         f" intervals ({RESAMPLES} resamples) do not overlap, ties as half votes, neither style nor"
         " tastes. Seconds are those of the fit, or of the bootstrap.",
         table(["order", "arenas", "Kendall's τ with the truth"], orders),
+        f"Fits and bootstraps took {seconds:,.0f} CPU seconds.",
     ]
 
 
 def votes_measured(number: int, seed: int) -> list[str]:
     """Further votes as they are said to be needed, and as they are."""
-    needed = [further(number, seed, first) for first in (False, True)]
-    asked = ["to tell", "arenas", "said (median)", "found (median)", "said / found (median)"]
+    shares = [f"told after {times:.2g} × said" for times in TIMES]
+    heading = ["to tell", "cases", "said (median)", *shares, "error", "half told at × said"]
     return [
-        f"Arenas of {ITEMS} entries and 600 votes. Votes that are said to be needed, and the least"
-        " number from which on a fit to as many more tells the entries apart.",
-        table([*asked, "told apart after as many", "inside the interval"], needed),
+        f"{number} arenas of {ITEMS} entries and 600 votes. Half of the cases should be told apart"
+        " after as many votes as are said to be needed; the last column is the multiple of them at"
+        " which half are, between those that were tried.",
+        table(heading, further(number, seed)),
     ]
 
 

@@ -17,7 +17,7 @@ MODULES = {
     "raters.checking": "Dependence between annotators, and calibration of samplers.",
     "raters.checking.discrepancies": "What `raters.check` measures.",
     "raters.auditing": "Results of an audit, and fits without dropped annotators.",
-    "raters.reporting": "Reports.",
+    "raters.reporting": "Reports and leaderboards.",
     "raters.figures": "Figures: each function returns an ArviZ plot collection.",
     "raters.acquisition": "Policies, scores, stopping rules and simulations.",
     "raters.acquisition.scores": "Further scores of questions.",

@@ -43,6 +43,7 @@ _UNITS: dict[str, Callable[[Numbers], Numbers]] = {
     "elo": lambda logits: 1000 + 400 / np.log(10) * logits,
     "win": expit,
 }
+_HEADINGS = {"logit": "score", "elo": "Elo", "win": "P(win)"}
 # Futures of further votes, pairs that decide on the first, and rows that are checked.
 _FUTURES, _PAIRS, _ROWS = 400, 12, 50_000
 _NEEDED = ("votes_needed", "votes_needed_low", "votes_needed_high")
@@ -115,9 +116,6 @@ class Leaderboard(Board):
         order = self.table.loc[self.table[group] == boards[0], axis].tolist()
         cells = self.table.assign(ranks=ranks).pivot(index=axis, columns=group, values="ranks")
         return cells.loc[order, boards].add_prefix(f"{group} ").reset_index()
-
-
-_HEADINGS = {"logit": "score", "elo": "Elo", "win": "P(win)"}
 
 
 def _ranges(rows: pd.DataFrame, name: str) -> pd.Series[str]:

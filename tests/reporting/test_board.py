@@ -79,7 +79,8 @@ def test_notes_have_numbers(board) -> None:
     (style,) = notes["style"]["features"]
     assert 0.4 < style["coefficient_low"] < 0.8 < style["coefficient_high"] + 0.1
     assert notes["position"]["first_share_low"] > 0.5
-    assert notes["further"]["pairs"] == 0
+    assert notes["further"]["pairs"] == []
+    assert notes["further"]["probability"] == board.table["p_best"][0]
     assert not notes["cycles"]["fails"]
 
 
