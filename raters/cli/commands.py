@@ -56,7 +56,9 @@ def audit(given: Namespace) -> None:
     files.check_writable(given.out, given, names=("result.nc", "summary.json"))
     with collected_warnings() as caught:
         result, page, parts, items = _audited(given)
-        labels = {path: _labels_writer(path, items, given) for path in given.labels}
+        labels: dict[Path, Callable[[Path], object]] = {}
+        if items is not None:  # Without them, labels are refused before the fit.
+            labels = {path: _labels_writer(path, items, given) for path in given.labels}
         facts = {"settings": vars(given), "warnings": caught}
         facts |= {"with": {name: part.table for name, part in parts.items()}}
         outputs: Files = dict(page.files)
@@ -86,23 +88,20 @@ def report(given: Namespace) -> None:
 
 def _check_labels(given: Namespace) -> None:
     """Raise when labels cannot be written, before anything is fitted."""
+    none: dict[str, list[Any]] = {"item": [], "label": [], "probability": []}
     for path in given.labels:
-        if path.suffix.lower() != ".json":
+        if path.suffix.lower() == ".json":
+            formats.with_predictions(content_of(given.file), none, control=given.control)
+        else:
             table_format(path, written=True)
         files.check_writable(path, given, option="--labels")
 
 
-def _labels_writer(
-    path: Path, items: xr.Dataset | None, given: Namespace
-) -> Callable[[Path], object]:
+def _labels_writer(path: Path, items: xr.Dataset, given: Namespace) -> Callable[[Path], object]:
     """What writes labels with their probabilities: as a table, or into the export that was read."""
-    if items is None:
-        expected = "it is for an audit of labels; leave it out"
-        refuse("labels", str(path), "asks for labels, and there are none", expected)
     if path.suffix.lower() != ".json":
         return partial(write_table, items.to_dataframe().reset_index())
-    export: Any = content_of(given.file) if given.file.suffix != ".nc" else None
-    tasks = formats.with_predictions(export, items, control=given.control)
+    tasks = formats.with_predictions(content_of(given.file), items, control=given.control)
     return partial(files.write_text, json.dumps(tasks, indent=1, ensure_ascii=False))
 
 
@@ -154,6 +153,9 @@ def _audited(
             raise SettingError(expected)
     elif given.trust_crowd and (gold or given.reference):
         raise SettingError("--trust-crowd does not go with --gold and --reference; leave one out")
+    if getattr(given, "labels", ()) and (why or not program.has_truth):
+        problem = f"are of labels with an audit, not of {task.kind.words.many} by this model"
+        refuse("labels", given.labels, problem, "leave it out")
     trusted_codes(program.data, given.reference)
     if truths is None and (gold or given.reference):
         many = task.kind.words.many

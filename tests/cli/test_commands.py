@@ -17,6 +17,7 @@ import raters as rt
 from raters.cli.app import main
 from raters.cli.files import read_result
 from raters.judgements.reading.files import read_table
+from tests.judgements import exports as ex
 
 EM = ("--backend", "em", "--set", "draws=50")
 VOTES = ("votes.csv", "--winner", "winner", "--loser", "loser", "--annotator", "worker")
@@ -272,3 +273,25 @@ def test_judges_are_compared_and_a_fit_is_updated(capsys) -> None:
     assert main(updated) == 0
     assert "before" in capsys.readouterr().out
     assert main([*updated, "--model", "one-coin"]) == 2
+
+
+def test_an_export_is_audited_on_its_gold_and_takes_its_labels_back(capsys) -> None:
+    """A line says what was understood; the labels are those of a judge of the new export."""
+    tasks = []
+    for item in range(12):
+        said = [("good", "bad")[(item + (who == item % 5)) % 2] for who in range(4)]
+        done = [ex.annotation(10 * item + who, who, ex.mood(one)) for who, one in enumerate(said)]
+        truth = ex.annotation(10 * item + 9, 9, ex.mood(("good", "bad")[item % 2]))
+        tasks.append(ex.task(item, *done, *[truth | {"ground_truth": True}] * (item < 11)))
+    Path("export.json").write_text(json.dumps(tasks))
+    out = ("--labels", "clean.csv", "--labels", "back.json", "--out", "there")
+    _, err = run(capsys, "audit", "export.json", *EM, *out)
+    assert "Label Studio JSON, question 'mood' (choice): 48 labels, 12 items, 4 annot" in err
+    assert "gold: 11 known truths" in err
+    assert json.loads(Path("there/summary.json").read_text())["answer"]["anchored"]
+    clean = pd.read_csv("clean.csv")
+    assert {"item", "label", "probability", "p_good", "p_bad"} <= set(clean.columns)
+    again = rt.read("back.json").judgements.to_frame()
+    assert len(again) == 60
+    own = again[again["annotator"] == "raters"]
+    assert own["label"].tolist() == clean["label"].tolist()

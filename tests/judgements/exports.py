@@ -12,43 +12,43 @@ def _region(name, kind, **value):
     return {"id": "Dx_aB91ISN", "from_name": name, "to_name": to, "type": kind, "value": value}
 
 
-def _annotation(number, who, *regions, **more):
+def annotation(number, who, *regions, **more):
     whole = {"id": number, "completed_by": who, "result": list(regions), "was_cancelled": False}
     times = {"created_at": "2021-03-09T22:16:08.728353Z", "updated_at": "2021-03-09T22:16:09.0Z"}
     return whole | {"ground_truth": False, "lead_time": 4.288, "task": 1} | times | more
 
 
-def _task(number, *annotations, predictions=(), **data):
+def task(number, *annotations, predictions=(), **data):
     whole = {"id": number, "annotations": list(annotations), "predictions": list(predictions)}
     return whole | {"data": {"text": f"text {number}"} | data, "meta": {}, "project": 83}
 
 
-def _mood(choice):
+def mood(choice):
     return _region("mood", "choices", choices=[choice])
 
 
 LABEL_STUDIO = [
-    _task(
+    task(
         1,
-        _annotation(101, 1, _mood("good"), _region("stars", "rating", rating=4)),
-        _annotation(102, {"id": 2, "email": "bob@x.org"}, _mood("bad")),
-        _annotation(103, 3, was_cancelled=True),
-        predictions=[{"model_version": "bert", "score": 0.9, "result": [_mood("good")]}],
+        annotation(101, 1, mood("good"), _region("stars", "rating", rating=4)),
+        annotation(102, {"id": 2, "email": "bob@x.org"}, mood("bad")),
+        annotation(103, 3, was_cancelled=True),
+        predictions=[{"model_version": "bert", "score": 0.9, "result": [mood("good")]}],
     ),
-    _task(
+    task(
         2,
-        _annotation(104, 1, _mood("bad"), _region("stars", "rating", rating=2)),
-        _annotation(105, {"id": 2, "email": "bob@x.org"}, _mood("bad")),
-        _annotation(106, 9, _mood("bad"), ground_truth=True),
-        _annotation(107, 3, _mood("good"), _region("box", "labels", start=0, end=4, labels=["X"])),
+        annotation(104, 1, mood("bad"), _region("stars", "rating", rating=2)),
+        annotation(105, {"id": 2, "email": "bob@x.org"}, mood("bad")),
+        annotation(106, 9, mood("bad"), ground_truth=True),
+        annotation(107, 3, mood("good"), _region("box", "labels", start=0, end=4, labels=["X"])),
     ),
-    _task(3, _annotation(108, 3, _mood("good"))),
+    task(3, annotation(108, 3, mood("good"))),
 ]
 LABEL_STUDIO_PAIRS = [
-    _task(
+    task(
         number,
         *(
-            _annotation(10 * number + who, who, _region("pw", "pairwise", selected=side))
+            annotation(10 * number + who, who, _region("pw", "pairwise", selected=side))
             for who, side in enumerate(sides, 1)
         ),
         model_a="llama",
