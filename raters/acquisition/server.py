@@ -43,8 +43,8 @@ def tokens_of(path: Path, campaign: Campaign) -> dict[str, str]:
     if not path.exists():
         path.touch(mode=0o600)
         with path.open("w", newline="", encoding="utf-8") as table:
-            rows = [(name, secrets.token_urlsafe(24)) for name in people]
-            csv.writer(table).writerows([("annotator", "token"), *rows])
+            made = [(name, secrets.token_urlsafe(24)) for name in people]
+            csv.writer(table).writerows([("annotator", "token"), *made])
     with path.open(newline="", encoding="utf-8") as table:
         rows = list(csv.DictReader(table))
     if not rows or not {"annotator", "token"} <= rows[0].keys():

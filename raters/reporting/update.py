@@ -271,8 +271,9 @@ def _labels(result: xr.DataTree, model: Model[Any]) -> pd.Series:
     """Most probable class of each item."""
     if "classes" not in result.children:
         return pd.Series(dtype=object)
-    chances = result["classes"]["responsibility"].transpose("item", ...).to_pandas()
-    return chances.idxmax(axis=1).astype(object)
+    chances = result["classes"]["responsibility"].transpose("item", ...)
+    frame: pd.DataFrame = chances.to_pandas()
+    return frame.idxmax(axis=1).astype(object)
 
 
 def _verdicts(result: xr.DataTree, model: Model[Any]) -> pd.Series:

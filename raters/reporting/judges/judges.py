@@ -334,7 +334,7 @@ def _biases(verdicts: Verdicts, level: float, rng: np.random.Generator) -> pd.Da
     draws = verdicts.truth[np.linspace(0, len(verdicts.truth) - 1, _DRAWS).astype(int)]
     weights = rng.standard_exponential(draws.shape)
     names = {"first": "position_bias", "longer": "length_bias"}
-    rows: dict[int, dict[str, float]] = {}
+    rows: dict[int, dict[str, Any]] = {}
     for role, name in names.items():
         if role not in verdicts.table:
             continue
