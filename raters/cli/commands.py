@@ -301,7 +301,7 @@ def _update(given: Namespace) -> None:
         expected = "leave out --model, --backend, --set and --quick"
         refuse("update", str(given.update), "has its model and its draws", expected)
     with collected_warnings():
-        result = reading.read_result(given.update)
+        result = files.read_result(given.update)
         _, more = reading.read_given(given, model_of(result))
         bars = not given.quiet and sys.stderr.isatty()
         updated = rt.update(result, more.judgements, seed=given.seed, progress=bars)
