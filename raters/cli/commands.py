@@ -7,6 +7,7 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -183,6 +184,7 @@ def _audited(
     page = rt.report(
         program.model, result, verdicts, dropped=without, questions=questions, questions_note=reason
     )
+    page = rt.reporting.Report({**page.facts, "front": "command line"}, page.files)
     parts = {n: _PARTS[n](task, result, known) for n in names if n in _PARTS}
     return result, page, parts, None if verdicts is None else verdicts.items
 
@@ -324,6 +326,7 @@ def rank(given: Namespace) -> None:
         task, _ = task_of(given)
         options = {"level": given.level, "unit": given.unit, "by": given.by, "seed": given.seed}
         board = rt.leaderboard(task.fit(log_likelihood=False), **options)
+    board = replace(board, facts={**board.facts, "front": "command line"})
     if given.out is not None:
         files.write_file(given.out, partial(_write_board, board), given.force)
         note(f"wrote {given.out}", given.quiet)
