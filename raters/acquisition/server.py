@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import logging
 import secrets
 import threading
 from collections.abc import Mapping
@@ -61,6 +62,10 @@ def tokens_of(path: Path, campaign: Campaign) -> dict[str, str]:
     return tokens
 
 
+class NotYours(Exception):
+    """A question that was put to somebody else."""
+
+
 class Desk:
     """Questions that wait for each person, asked ahead so that nobody waits for a fit."""
 
@@ -88,6 +93,9 @@ class Desk:
 
     def ask(self, person: str, number: int) -> list[dict[str, Any]]:
         """The first questions that wait for a person; new ones where there are too few."""
+        # Others may have withdrawn or answered what waits here.
+        open_now = set(self.campaign.outstanding(annotator=person)["id"].values.tolist())
+        self._remove([one for one in self._of(person) if one not in open_now])
         if len(self._of(person)) < number:
             self._fill(person, max(number, _AHEAD))
         return list(self._of(person).values())[:number]
@@ -106,15 +114,26 @@ class Desk:
         if not self._person_of.keys() >= set(ids):
             self._add(self.campaign.outstanding())  # Another process may have asked them.
         if person != _OWNER and any(self._person_of.get(one) != person for one in ids):
-            raise PermissionError("this question was not put to you")
+            raise NotYours("this question was not put to you")
 
     def tell(self, person: str, question: str, answer: Any) -> str:
         """Store an answer, and say what became of it."""
-        told = self.campaign.tell(question, answer)
+        try:
+            told = self.campaign.tell(question, answer)
+        except RatersError as error:
+            if error.parameter == "correct":
+                raise ValueError("this question has another answer already") from error
+            raise
         self._remove([question])
         if person != _OWNER and len(self._of(person)) == 1:
-            self._ahead.submit(self._fill, person, _AHEAD)
-        return next(name for name, ids in told._asdict().items() if ids)
+            self._ahead.submit(self._fill_ahead, person)
+        return next((name for name, ids in told._asdict().items() if ids), "again")
+
+    def _fill_ahead(self, person: str) -> None:
+        try:
+            self._fill(person, _AHEAD)
+        except Exception:  # The next request of this person meets it again.
+            logging.getLogger(__name__).exception("no questions ahead for %s", person)
 
     def withdraw(self, ids: list[str]) -> list[str]:
         """Withdraw open questions."""
@@ -137,7 +156,7 @@ def _ask(desk: Desk, person: str, given: Given) -> Any:
     if person == _OWNER:
         raise ValueError("questions are put to people; use the token of one")
     number = given.get("number", 1)
-    if not isinstance(number, int) or not 1 <= number <= _MOST_ASKED:
+    if type(number) is not int or not 1 <= number <= _MOST_ASKED:
         raise ValueError(f"number is {number!r}; it must be from 1 to {_MOST_ASKED}")
     return {"questions": desk.ask(person, number), "title": desk.title}
 
@@ -191,6 +210,9 @@ def application(desk: Desk, tokens: Mapping[str, str]) -> Starlette:
         person = people.get(_digest(token)) if scheme.lower() == "bearer" else None
         if person is None:
             return JSONResponse({"error": "the token is missing, or is nobody's"}, 401)
+        run = _VERBS.get(request.path_params["verb"])
+        if run is None:
+            return JSONResponse({"error": f"there are {', '.join(_VERBS)}"}, 404)
         body = b""
         async for chunk in request.stream():
             body += chunk
@@ -200,12 +222,11 @@ def application(desk: Desk, tokens: Mapping[str, str]) -> Starlette:
             given = json.loads(body or b"{}")
             if not isinstance(given, dict):
                 raise ValueError("send an object of JSON")
-            run = _VERBS[request.path_params["verb"]]
             return JSONResponse(await run_in_threadpool(run, desk, person, given))
-        except PermissionError as error:
+        except NotYours as error:
             return JSONResponse({"error": str(error)}, 403)
-        except KeyError:
-            return JSONResponse({"error": f"there are {', '.join(_VERBS)}"}, 404)
+        except RecursionError:
+            return JSONResponse({"error": "the request is nested too deeply"}, 400)
         except (RatersError, ValueError) as error:
             return JSONResponse({"error": str(error)}, 400)
 

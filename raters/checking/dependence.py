@@ -246,7 +246,7 @@ def dependence(
 
 def _too_few(known: int, judge: str) -> DataError:
     """Error about known truths that are too few."""
-    return DataError(
+    return NothingShared(
         parameter="gold",
         problem=f"and the fit hold {known} known truths of items that two {plural(judge)} answered",
         expected=f"give at least {ENOUGH}, drawn at random",

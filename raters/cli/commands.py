@@ -308,7 +308,10 @@ def _update(given: Namespace) -> None:
         bars = not given.quiet and sys.stderr.isatty()
         updated = rt.update(result, more.judgements, seed=given.seed, progress=bars)
         files.write_file(given.out, partial(files.to_netcdf, updated.result), given.force)
-    show(updated.changes.head(40))
+    if len(updated.changes):
+        show(updated.changes.head(40))
+    else:
+        note("no rank, label or verdict changed", given.quiet)
     how = f"by weights (Pareto k̂ {updated.pareto_k:.2f})"
     how = how if np.isfinite(updated.pareto_k) else "by another fit"
     seconds = f"{updated.result.attrs['seconds']:.1f} s"

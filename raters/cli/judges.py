@@ -33,6 +33,9 @@ def judges(given: Namespace) -> None:
     cost = {name: _number(name, text) for name, text in pairs(given.cost, "cost").items()}
     with collected_warnings():
         task, _ = task_of(given)
+        if task.kind.name not in ("labels", "comparisons"):
+            problem = f"is of {task.kind.words.many}, and judges are compared by labels or votes"
+            refuse("table", str(given.file), problem, "raters audit says whom to trust")
         gold = [read_table(path) for path in given.gold]
         board = rt.judges(
             task.fit(log_likelihood=False),

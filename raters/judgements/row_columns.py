@@ -36,7 +36,7 @@ def fields(read: Sequence[Column], names: tuple[str, ...]) -> dict[str, Any]:
             values.append(read_numbers(column))
         sizes.append(len(levels))
         every += levels
-    array = single(np.stack(values, 1), names) if values else None
+    array = single(np.stack(values, 1), names, "columns") if values else None
     fields: dict[str, Any] = {"columns": array, "column_names": names}
     return fields | {"column_sizes": tuple(sizes), "column_levels": tuple(every)}
 

@@ -211,6 +211,8 @@ def leaderboard(
     program = Program(model, program.data.unpadded())
     check_several(result, "a leaderboard says how sure it is")
     axis, boards = _boards(program, result, by)
+    if top >= (size := len(program.data.coords[axis])):
+        refuse("top", top, f"are all {size} entries", "give fewer than there are")
     pairs = isinstance(program.data, Comparisons | Rankings)
     if unit != "logit" and not pairs:
         expected = "scores of votes and rankings alone have it; write unit='logit'"

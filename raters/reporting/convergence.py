@@ -35,9 +35,11 @@ def convergence(context: AuditContext) -> dict[str, Any]:
     numbers |= {"chains": sizes["chain"], "draws": sizes["draw"]}
     backend = backend_of(result)
     hangs: dict[str, Any] = {"poor": [], "values": [], "open": []}
+    # Draws of an exact back-end are corrected by weights where `raters.update` moved them.
+    exact = None if backend is None else backend.exact and "pareto_k" not in numbers
     if backend is None:
         code = "unrecorded"
-    elif backend.exact:
+    elif exact:
         mixed = mixing_of(program, result) if sizes["chain"] > 1 else {}
         hangs = _what_hangs(program, result, audit, mixed)
         code = _of_chains(numbers, hangs)
@@ -51,7 +53,7 @@ def convergence(context: AuditContext) -> dict[str, Any]:
         "code": code,
         "settled": settled,
         "relied_on": settled and not of_fit and not doubts,
-        "exact": None if backend is None else backend.exact,
+        "exact": exact,
         "sampler": next(samplers, None),
         "numbers": numbers,
         "wanted": {

@@ -48,12 +48,15 @@ from raters.judgements.base import Judgements
 from raters.judgements.names import name_text
 from raters.model import Model, Values
 from raters.program import Program, Supports, pointwise_log_likelihood
+from raters.reporting.board import scores_of
 from raters.reporting.facts import why_unjudged
 
 # Draws that are moved: fewest and most, where there are so many; wanted and least number for
 # each coordinate.
-_FEWEST, _MOST, _EACH, _LEAST = 1000, 4000, 25, 3
-_WHEN, _RANKED = ("before", "after"), ("reward", "worth", "quality", "ability")
+_FEWEST, _MOST, _EACH, _LEAST = 1000, 4000, 12, 3
+# Effective draws that weights must leave.
+_WORTH = 200
+_WHEN = ("before", "after")
 Points = Float[np.ndarray, "draw coordinate"]
 
 
@@ -68,7 +71,12 @@ class Update(NamedTuple):
 
 @checked
 def update(
-    result: xr.DataTree, more: Judgements, *, seed: int = 0, progress: bool = True
+    result: xr.DataTree,
+    more: Judgements,
+    *,
+    seed: int = 0,
+    progress: bool = True,
+    log_likelihood: bool = False,
 ) -> Update:
     r"""Add judgements to a fit: by weights, in a small part of a fit's time, or by another fit.
 
@@ -81,6 +89,8 @@ def update(
     seed : int
     progress : bool
         Show progress bars on standard error, where another fit is needed.
+    log_likelihood : bool
+        Whether to store the log-likelihood of every judgement under every draw.
 
     Returns
     -------
@@ -122,12 +132,19 @@ def update(
     if draws is None:
         same = all(program.sites[name].shape == site.shape for name, site in before.sites.items())
         start = result if same else None
-        after = fit(model, program.data, seed=seed, start=start, progress=progress)
+        after = fit(
+            model,
+            program.data,
+            seed=seed,
+            start=start,
+            progress=progress,
+            log_likelihood=log_likelihood,
+        )
         k = np.inf
     else:
         k = draws.facts["pareto_k"]
         facts = {"backend": result.attrs["backend"], "seconds": time.perf_counter() - begin}
-        after = as_result(program, draws, draws.facts | facts, seed)
+        after = as_result(program, draws, draws.facts | facts, seed, log_likelihood)
     return Update(after, _changes(result, after, model), k)
 
 
@@ -175,10 +192,12 @@ def _moved(
         drawn, _ = sites_at_each(supports, like, moved)
     stats = {"log_p": log_p[None], "log_q": log_q[None]}
     draws = Draws({name: np.asarray(value)[None] for name, value in drawn.items()}, stats)
-    _, k = importance.smoothed(log_p - log_q)
-    if not k <= importance.largest_k(number):
+    log_weight, k = importance.smoothed(log_p - log_q)
+    weight = np.exp(log_weight - log_weight.max())
+    if not k <= importance.largest_k(number) or weight.sum() ** 2 / (weight**2).sum() < _WORTH:
         return None
-    return importance.corrected(draws, rng)
+    moved_draws = importance.corrected(draws, rng)
+    return moved_draws._replace(facts=moved_draws.facts | {"converged": 1})
 
 
 def _extended(program: Program[Any], values: Values, seed: int) -> Values:
@@ -206,7 +225,7 @@ def _extended(program: Program[Any], values: Values, seed: int) -> Values:
 def _log_densities(
     model: Model[Any], supports: Supports, data: Any, like: Values, points: Array
 ) -> Array:
-    return jax.lax.map(partial(log_density, model, supports, data, like), points)
+    return jax.lax.map(partial(log_density, model, supports, data, like), points, batch_size=16)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -259,11 +278,10 @@ def _changes(before: xr.DataTree, after: xr.DataTree, model: Model[Any]) -> pd.D
 
 def _ranks(result: xr.DataTree, model: Model[Any]) -> pd.Series:
     """Place of each entry by its posterior mean; none of a model that puts none in order."""
-    draws = result["posterior"].dataset
-    site = next((name for name in _RANKED if name in draws), None)
-    if site is None or draws[site].ndim != 3:
+    scores = scores_of(result["posterior"].dataset)
+    if scores is None or scores.ndim != 3:
         return pd.Series(dtype=object)
-    mean = draws[site].mean(("chain", "draw")).to_series()
+    mean = scores.mean(("chain", "draw")).to_series()
     return mean.rank(ascending=False, method="first").astype(int).astype(object)
 
 
@@ -273,7 +291,7 @@ def _labels(result: xr.DataTree, model: Model[Any]) -> pd.Series:
         return pd.Series(dtype=object)
     chances = result["classes"]["responsibility"].transpose("item", ...)
     frame: pd.DataFrame = chances.to_pandas()
-    return frame.idxmax(axis=1).astype(object)
+    return frame.idxmax(axis=1).map(name_text).astype(object)
 
 
 def _verdicts(result: xr.DataTree, model: Model[Any]) -> pd.Series:

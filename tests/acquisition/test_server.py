@@ -65,6 +65,15 @@ def test_a_person_answers_their_own_questions(served: tuple) -> None:
     assert client.post("/status", headers=bob).json() == {"answered": 0}
 
 
+def test_what_is_withdrawn_elsewhere_waits_for_nobody(served: tuple) -> None:
+    client, tokens, campaign = served
+    ann = bearer(tokens["ann"])
+    (first,) = client.post("/ask", headers=ann, json={"number": 1}).json()["questions"]
+    campaign.withdraw(first["id"])
+    (second,) = client.post("/ask", headers=ann, json={"number": 1}).json()["questions"]
+    assert second["id"] != first["id"]
+
+
 def test_a_wrong_token_gets_nothing(served: tuple) -> None:
     client, tokens, campaign = served
     for headers in ({}, bearer(""), bearer("x" * 32), {"authorization": f"Basic {tokens['ann']}"}):
@@ -82,6 +91,7 @@ def test_a_wrong_token_gets_nothing(served: tuple) -> None:
         ("ask", b'{"number": "many"}', 400),
         ("ask", b"[1]", 400),
         ("ask", b"{", 400),
+        ("ask", b"[" * 60_000, 400),
         ("tell", b'{"id": "nothing", "answer": "first"}', 403),
         ("tell", b'{"id": 7, "answer": "first"}', 400),
         ("withdraw", b'{"ids": "a"}', 400),

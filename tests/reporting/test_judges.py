@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, DataWarning, SettingError
 from raters.reporting.judges.cheapest_panel import cheapest_panel
 from raters.reporting.judges.drift import drifts
 from raters.reporting.judges.verdicts import Verdicts
@@ -132,8 +132,64 @@ def test_what_is_no_judge_or_no_column_is_refused() -> None:
         rt.judges(result, people=list(ACCURACY))
     with pytest.raises(DataError):
         rt.judges(result, swapped="swapped")
+    for wrong in ({"lengths": ("one",)}, {"cost": {"good": -1.0}}, {"cost": {"good": np.nan}}):
+        with pytest.raises(SettingError):
+            rt.judges(result, **wrong)
+    texts = table.assign(swapped="first", day="11/29/2026")
+    labels = rt.Labels.from_frame(
+        texts, item="question", annotator="judge", label="winner", columns=["swapped", "day"]
+    )
+    result = rt.fit(rt.models.OneCoin(), labels, rt.PGEM(), seed=0, progress=False)
+    for wrong in ({"swapped": "swapped"}, {"time": "day"}, {"lengths": ("day", "swapped")}):
+        with pytest.raises(DataError):
+            rt.judges(result, **wrong)
     with pytest.raises(SettingError):
         rt.judges(result, cost={"eve": 1.0})
+
+
+def test_a_judge_without_a_bias_is_not_accused() -> None:
+    table = board(with_gold=True).table.loc["good"]
+    for name in ("position_bias", "length_bias"):
+        assert table[f"{name}_low"] < 0 < table[f"{name}_high"]
+
+
+def test_one_judge_is_measured_by_gold_and_votes_by_the_crowd() -> None:
+    table, truth = verdicts()
+    alone = table[table["judge"] == "good"]
+    labels = rt.Labels.from_frame(alone, item="question", annotator="judge", label="winner")
+    with pytest.warns(DataWarning, match="two annotators"):
+        result = rt.fit(rt.models.OneCoin(), labels, rt.PGEM(), seed=0, progress=False)
+    found = rt.judges(result, gold={place: int(truth[place]) for place in range(100)})
+    assert found.shared is None
+    assert found.table.loc["good", "accuracy"] == pytest.approx(0.9, abs=0.08)
+    votes = rt.datasets.separated(num_items=6, num_annotators=4, num_votes=400, seed=0)[0]
+    fitted = rt.fit(rt.BTL(), votes, rt.PGEM(), seed=0, progress=False)
+    by_crowd = rt.judges(fitted)
+    assert "crowd alone" in by_crowd.truth
+    assert "consistency" not in by_crowd.table
+
+
+def test_halved_ties_are_ties_that_agree() -> None:
+    rows = [
+        ("tea", "mead", "tie"),
+        ("mead", "tea", "tie"),
+        ("tea", "mead", "tea"),
+        ("mead", "tea", "tea"),
+    ] * 3
+    frame = pd.DataFrame(rows, columns=["left", "right", "says"])
+    frame = pd.concat([frame.assign(who=who) for who in ("x", "y")])
+    frame["question"] = np.tile(np.repeat(np.arange(6), 2), 2)
+    votes = rt.Comparisons.from_frame(
+        frame,
+        first="left",
+        second="right",
+        outcome="says",
+        annotator="who",
+        ties="half",
+        columns=["question"],
+    )
+    result = rt.fit(rt.ExtendedBTL("signed"), votes, rt.PGEM(), seed=0, progress=False)
+    assert (rt.judges(result, question="question").table["consistency"] == 1.0).all()
 
 
 def drifting(seed: int, after: float) -> tuple[Verdicts, list[int]]:
@@ -157,6 +213,7 @@ def test_drift_is_found_and_seldom_where_there_is_none() -> None:
     table = drifts(*drifting(0, after=0.55), rng)
     assert table.loc[0, "drift_p"] < 0.01
     assert abs(table.loc[0, "drift_time"] - 15) <= 3
+    assert (table.loc[1:, "drift_p"] > 0.01).all()
     # With the probability of one false alarm at most .1, more than 7 of 20 have 4e-4.
     alarms = sum(
         bool((drifts(*drifting(s, 0.8), rng)["drift_p"] < 0.1).any()) for s in range(1, 21)

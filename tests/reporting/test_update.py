@@ -36,6 +36,7 @@ def test_an_update_agrees_with_a_fit_of_all_votes() -> None:
     # The new votes move the means by more than that.
     assert float(abs((first.mean(names) - last.mean(names)) / spread).max()) > 0.3
     assert set(updated.changes) == {"what", "name", "before", "after"}
+    assert "has not settled" not in rt.leaderboard(updated.result).to_html()
 
 
 def test_new_annotators_have_their_prior_and_their_votes() -> None:

@@ -191,9 +191,10 @@ def differences(columns: Sequence[Column], names: Sequence[str]) -> Features | N
     return single(values[:, ::2] - values[:, 1::2], names)
 
 
-def single(values: Features, names: Sequence[str]) -> Features:
+def single(values: Features, names: Sequence[str], parameter: str = "features") -> Features:
     """In single precision; an error for numbers whose squares drown those of other features."""
     if not (fits := (np.abs(values) < _LARGE).all(0)).all():
         name = names[int(np.argmin(fits))]
-        refuse_data("features", name, "is too large", "divide it by its standard deviation first")
+        expected = "subtract its mean, and divide it by its standard deviation"
+        refuse_data(parameter, name, "is too large", expected)
     return values.astype(np.float32)

@@ -12,8 +12,8 @@ from jaxtyping import Float, Int
 from raters.reporting.judges.verdicts import Verdicts
 
 # Judges that panels are made of, sizes of panels, and questions that all of these judges answered:
-# the fewest, and the most that are looked at.
-_JUDGES, _SIZES, _FEWEST, _MOST = 12, (1, 3, 5), 50, 5000
+# the fewest, and the most that are looked at; and halves of these.
+_JUDGES, _SIZES, _FEWEST, _MOST, _SPLITS = 10, (1, 3, 5), 50, 1000, 10
 Votes = Float[np.ndarray, "judge question answer"]
 PerJudge = Float[np.ndarray, " judge"]
 Some = Int[np.ndarray, " some"]
@@ -44,8 +44,9 @@ def cheapest_panel(
     """The cheapest panel of one, three or five judges, or the most accurate one where none reaches
     the target; None where the judges have too few questions in common.
 
-    Members vote with the log odds of their accuracies. A panel is chosen by one half of the
-    questions and measured on the other, and the other way round.
+    Each member gives one verdict, and votes with the log odds of their accuracy. A panel is chosen
+    by one half of the questions and measured on the other, and the other way round, for several
+    random halves.
     """
     codes = _candidates(verdicts, codes, cost)
     votes, questions = _votes(verdicts, codes)
@@ -56,16 +57,18 @@ def cheapest_panel(
             return None
         votes, questions = _votes(verdicts, codes)
     price, truth = cost[codes], verdicts.truth[:, questions]
-    every, answers = rng.permutation(len(questions)), np.arange(votes.shape[2])
-    chances: Chances = (truth[..., None] == answers).mean(0)
-    halves = np.array_split(every, 2)
+    chances: Chances = (truth[..., None] == np.arange(votes.shape[2])).mean(0)
     right = np.zeros(truth.shape)
-    for some, others in (halves, halves[::-1]):
-        members = _chosen(votes[:, some], chances[some], price, target)
-        weight = _log_odds(votes[:, some], chances[some])
-        share = _joint(votes[:, others], weight, members)
-        right[:, others] = np.take_along_axis(share[None], truth[:, others, None], 2)[..., 0]
-    chosen = _chosen(votes, chances, price, target)
+    for _ in range(_SPLITS):
+        single = _single(votes, rng)
+        halves = np.array_split(rng.permutation(len(questions)), 2)
+        for some, others in (halves, halves[::-1]):
+            members = _chosen(single[:, some], chances[some], price, target)
+            weight = _log_odds(single[:, some], chances[some])
+            share = _joint(single[:, others], weight, members)
+            found = np.take_along_axis(share[None], truth[:, others, None], 2)[..., 0]
+            right[:, others] += found / _SPLITS
+    chosen = _chosen(_single(votes, rng), chances, price, target)
     weights = rng.standard_exponential(truth.shape)
     draws = (weights * right).sum(1) / weights.sum(1)
     low, high = np.quantile(draws, ((1 - level) / 2, (1 + level) / 2))
@@ -73,6 +76,13 @@ def cheapest_panel(
     total = float(price[list(chosen)].sum())
     reached = float((draws >= target).mean())
     return Panel(names, total, float(draws.mean()), float(low), float(high), reached)
+
+
+def _single(votes: Votes, rng: np.random.Generator) -> Votes:
+    """One verdict of each judge on each question, drawn from theirs."""
+    upper = np.cumsum(votes, axis=2)
+    drawn = (rng.random(votes.shape[:2])[..., None] >= upper[..., :-1]).sum(2)
+    return np.asarray(drawn[..., None] == np.arange(votes.shape[2]), float)
 
 
 def _candidates(verdicts: Verdicts, codes: list[int], cost: PerJudge) -> list[int]:

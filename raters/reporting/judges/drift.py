@@ -1,15 +1,14 @@
 r"""Changes of judges along time.
 
-Residuals :math:`e_1, \dots, e_n` of one judge in the order of time are the right verdicts less
-the share of right ones by the others on the same question, so that questions which become harder
-are no change of the judge. With :math:`S_t` the sum of the first t residuals less their mean,
+Of the verdicts of one judge on questions in the order of time, :math:`e_1, \dots, e_n` says how far
+each is right less the mean. With :math:`S_t = e_1 + \dots + e_t`,
 
 .. math:: T = \max_t \frac{|S_t|}{\sqrt{t (n - t) / n}}, \qquad n / 10 \le t \le 9 n / 10,
 
-is compared with its values under random orders (a permutation test of the CUSUM statistic of James,
-James and Siegmund 1987), so that a false alarm has at most the stated probability, whatever the
-distribution of the residuals. P values of several judges are adjusted as Benjamini and Hochberg
-(1995) have it.
+is compared with its values under random orders (a permutation test of the CUSUM statistic of
+James, James and Siegmund 1987): a false alarm has at most the stated probability where the
+questions are in random order. Questions that become harder look like a change of every judge. P
+values of several judges are adjusted as Benjamini and Hochberg (1995) have it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ PerVerdict = Float[np.ndarray, " verdict"]
 
 def drifts(verdicts: Verdicts, codes: list[int], rng: np.random.Generator) -> pd.DataFrame:
     """P value of a change of each judge, its time, and the accuracy before and after."""
-    table, rows = _residuals(verdicts), {}
+    table, rows = _by_question(verdicts), {}
     for code in codes:
         own = table[table["judge"] == code].sort_values("time", kind="stable")
         rows[code] = {"drift_p": np.nan, "drift_time": np.nan}
@@ -38,8 +37,8 @@ def drifts(verdicts: Verdicts, codes: list[int], rng: np.random.Generator) -> pd
         ends = ends[(ends >= least) & (ends <= len(own) - least)]
         if len(own) < _FEWEST or not len(ends):
             continue
-        place, p_value = _change(own["residual"].to_numpy(), ends, rng)
         right = own["right"].to_numpy()
+        place, p_value = _change(right, ends, rng)
         rows[code] = {
             "drift_p": p_value,
             "drift_time": time[place],
@@ -53,19 +52,15 @@ def drifts(verdicts: Verdicts, codes: list[int], rng: np.random.Generator) -> pd
     return frame
 
 
-def _residuals(verdicts: Verdicts) -> pd.DataFrame:
-    """Right verdicts of each judge on each question at one time, less those of the others."""
+def _by_question(verdicts: Verdicts) -> pd.DataFrame:
+    """How far the verdicts of each judge on each question at one time are right."""
     table = verdicts.table.assign(right=verdicts.right(verdicts.table).mean(0))
-    table = table.groupby(["judge", "question", "time"], as_index=False)["right"].mean()
-    of_question = table.groupby("question")["right"]
-    total, number = of_question.transform("sum"), of_question.transform("size")
-    others = ((total - table["right"]) / (number - 1)).where(number > 1, table["right"].mean())
-    return table.assign(residual=table["right"] - others)
+    return table.groupby(["judge", "question", "time"], as_index=False)["right"].mean()
 
 
-def _change(residual: PerVerdict, ends: np.ndarray, rng: np.random.Generator) -> tuple[int, float]:
+def _change(right: PerVerdict, ends: np.ndarray, rng: np.random.Generator) -> tuple[int, float]:
     """The likeliest place of a change, and the p value of there being one."""
-    size, centred = len(residual), residual - residual.mean()
+    size, centred = len(right), right - right.mean()
     scale = np.sqrt(ends * (size - ends) / size)
     observed = np.abs(np.cumsum(centred)[ends - 1]) / scale
     as_large = 0

@@ -11,15 +11,18 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import beta
 
-from raters.auditing.audit import audit
 from raters.auditing.intervals import mean_and_interval
-from raters.auditing.truth.calibration import Calibration
+from raters.auditing.truth.calibration import Calibration, calibrate
 from raters.checking.dependence import Dependence, NothingShared, dependence
 from raters.errors import refuse
-from raters.errors.validation import checked, share
+from raters.errors.validation import checked, finite, share
 from raters.fitting.result import data_of, model_of
+from raters.judgements import row_columns
 from raters.judgements.base import Judgements
+from raters.judgements.comparisons import Comparisons
+from raters.judgements.labels import Labels
 from raters.judgements.names import name_text, plural, shorten
+from raters.judgements.row_columns import levels
 from raters.kinds import AuditContext, Column, finding, kind_of
 from raters.program import Program
 from raters.reporting.boards import Board
@@ -27,10 +30,10 @@ from raters.reporting.convergence import convergence
 from raters.reporting.facts import data_facts, plain
 from raters.reporting.judges.cheapest_panel import Panel, cheapest_panel
 from raters.reporting.judges.drift import drifts
-from raters.reporting.judges.verdicts import Verdicts, verdicts_of
+from raters.reporting.judges.verdicts import Verdicts, times, verdicts_of
 
-# Draws of the truth, each with its own weights of the questions.
-_DRAWS = 400
+# Draws of the truth, and the fewest questions that a bias is measured on.
+_DRAWS, _FEWEST = 400, 10
 
 
 # Columns that are shown, and the p value of drift below which it is noted.
@@ -92,6 +95,8 @@ class Judges(Board):
 
     def shown(self) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
         rows = self.to_frame()
+        if "most_alike" in rows:
+            rows["most_alike"] = rows["most_alike"].fillna("–")
         return rows, [vars(one) | {"digits": 2} for one in _SHOWN if one.name in rows]
 
 
@@ -151,7 +156,7 @@ def judges(
         The columns with the lengths of the two answers: of the first and the second item of
         comparisons, or of the answers that the two classes of labels stand for, in their order.
     time : str, optional
-        The column of the time of a verdict, by numbers.
+        The column of the time of a verdict: numbers, or dates of ISO 8601.
     cost : mapping, optional
         Price of one verdict by each judge; 1 each by default.
     target : float
@@ -167,7 +172,8 @@ def judges(
         probabilities:
 
         - ``verdicts``, and ``accuracy``: the probability that a further one is right;
-        - ``consistency``: the probability of the same verdict on a question shown in both orders;
+        - ``consistency``: the probability of the same verdict on a question shown in both orders
+          (of comparisons where `question` is given);
         - ``position_bias`` and ``length_bias``: how much more often what was shown first, and the
           longer answer, is chosen than it is right;
         - ``agreement`` with people on the same questions; ``people_agreement``, that of two people
@@ -190,8 +196,10 @@ def judges(
 
     Notes
     -----
-    A share s of n questions has the interval of :math:`\mathrm{Beta}(½ + ns, ½ + n(1 - s))`; biases
-    are over draws of the truth, each with its own Bayesian bootstrap of the questions (Rubin 1981).
+    A share s of n questions has the interval of :math:`\mathrm{Beta}(½ + ns, ½ + n(1 - s))`. A bias
+    is the share of questions on which a side is chosen and wrong, less that on which it is right
+    and not chosen: a draw of a Dirichlet distribution, with ½ added to each, for each draw of the
+    truth.
     The equations of drift are in `raters.reporting.judges.drift`, those of shared mistakes in
     `raters.checking.dependence`.
 
@@ -206,8 +214,15 @@ def judges(
     """
     share("level", level)
     share("target", target)
-    data, rng = data_of(result), np.random.default_rng(seed)
-    model = model_of(result)
+    data, model = data_of(result), model_of(result)
+    if not isinstance(data, Labels | Comparisons):
+        expected = "fit labels of questions, or comparisons"
+        refuse("result", data, "holds no verdicts that can be compared", expected)
+    if lengths is not None and len(lengths) != 2:
+        refuse("lengths", lengths, "are not two columns", "name the columns of both answers")
+    people = tuple(dict.fromkeys(people))
+    # Each part has random numbers of its own, so that no option changes another's result.
+    rngs = [np.random.default_rng((seed, part)) for part in range(4)]
     names = {name_text(name): code for code, name in enumerate(data.judges)}
     trusted = _codes(people, names, "people", data.judge)
     others = [code for code in names.values() if code not in trusted]
@@ -215,25 +230,34 @@ def judges(
         expected = f"leave out at least one of the {plural(data.judge)}"
         refuse("people", shorten(people), "are all who answered", expected)
     price = np.ones(len(names))
-    if cost:
-        price[_codes(list(cost), names, "cost", data.judge)] = list(cost.values())
-    reference = () if gold is not None else tuple(people)
-    audited = audit(model, result, gold, reference=reference, level=level, seed=seed)
-    if audited.calibration is None:
-        refuse("result", data, "has no calibration", "fit labels or comparisons")
-    verdicts = verdicts_of(data, audited.calibration, question, swapped, lengths or (), time)
-    table = _accuracies(audited.calibration, data)
+    for name, one in (cost or {}).items():
+        finite(f"cost of {name}", one, 0.02)
+        price[_codes([name], names, "cost", data.judge)] = one
+    if (price < 0).any():
+        refuse("cost", float(price.min()), "is below 0", "give prices of at least 0")
+    reference = () if gold is not None else people
+    found = calibrate(model, result, gold, reference=reference, level=level, seed=seed)
+    verdicts = verdicts_of(data, found, question, swapped, lengths or (), time)
+    table = _accuracies(found, data)
     if cost:
         table["cost_per_right"] = price / table["accuracy"].clip(lower=1e-9)
-    parts = [_consistency(verdicts, level), _biases(verdicts, level, rng)]
+    parts = [_biases(verdicts, level, rngs[0])]
+    if question or isinstance(data, Labels):  # Of systems a pair is no question.
+        parts.append(_consistency(verdicts, level))
     if trusted:
-        parts.append(_agreement(verdicts, trusted, level, rng))
+        parts.append(_agreement(verdicts, trusted, level, rngs[1]))
     if time:
-        parts.append(drifts(verdicts, others, rng))
+        changed = drifts(verdicts, others, rngs[2])
+        if levels(data, time):
+            name_of = dict(zip(times(data, time), row_columns.written(data, time), strict=True))
+            changed["drift_time"] = changed["drift_time"].map(name_of)
+        parts.append(changed)
     for part in parts:
         table = table.join(part)
     shared = None
     try:
+        if len(others) < 2:
+            raise NothingShared("there is one judge")
         known = gold if hasattr(data, "classes") else None
         among = [data.judges[code] for code in others]
         shared = dependence(model, result, known, among=among, level=level, seed=seed)
@@ -241,7 +265,7 @@ def judges(
     except NothingShared:
         pass
     table.index = pd.Index([str(name) for name in data.judges], name="judge")
-    panel = cheapest_panel(verdicts, others, price, target, level, rng)
+    panel = cheapest_panel(verdicts, others, price, target, level, rngs[3])
     board = table.iloc[others].sort_values("accuracy", ascending=False)
     board = board.dropna(axis=1, how="all")
     of_people = table.iloc[trusted].dropna(axis=1, how="all")
@@ -250,8 +274,14 @@ def judges(
         "board": "judges",
         "judged": "",
         "words": kind_of(data).words._asdict() | {"judge": "judge", "judges": "judges"},
-        "asked": {"data": data_facts(data), "model": type(model).__name__, "level": level},
-        "answer": {"doubts": audited.anchor.doubts, "stands_on": audited.anchor.sentence},
+        "asked": {
+            "data": data_facts(data),
+            "model": type(model).__name__,
+            "level": level,
+            "by": "",
+            "entries": "judge",
+        },
+        "answer": {"doubts": found.anchor.doubts, "stands_on": found.anchor.sentence},
         "convergence": convergence(AuditContext(Program(model, data), result, None, level)),
     }
     notes = _notes(board, of_people, shared, panel, target)
@@ -266,7 +296,7 @@ def _notes(
     target: float,
 ) -> tuple[dict[str, Any], ...]:
     """Findings beside the table."""
-    notes = []
+    notes = [finding("no_panel")] if panel is None else []
     if panel is not None:
         reached = panel.p_reached >= 0.5
         notes.append(finding("panel", **panel._asdict(), target=target) | {"reached": reached})
@@ -332,7 +362,6 @@ def _consistency(verdicts: Verdicts, level: float) -> pd.DataFrame:
 def _biases(verdicts: Verdicts, level: float, rng: np.random.Generator) -> pd.DataFrame:
     """How much more often a side is chosen than it is right, by what marks the side."""
     draws = verdicts.truth[np.linspace(0, len(verdicts.truth) - 1, _DRAWS).astype(int)]
-    weights = rng.standard_exponential(draws.shape)
     names = {"first": "position_bias", "longer": "length_bias"}
     rows: dict[int, dict[str, Any]] = {}
     for role, name in names.items():
@@ -341,9 +370,15 @@ def _biases(verdicts: Verdicts, level: float, rng: np.random.Generator) -> pd.Da
         known = verdicts.table[verdicts.table[role].notna()]
         for code, table in known.groupby("judge"):
             place = table["question"].to_numpy()
+            if len(np.unique(place)) < _FEWEST:
+                continue
             right = draws[:, place] == table[f"{role}_answer"].to_numpy()
-            each = weights[:, place] * table["weight"].to_numpy()
-            excess = (each * (table[role].to_numpy() - right)).sum(1) / each.sum(1)
+            over = table[role].to_numpy() - right
+            # Several verdicts on a question count as one.
+            weight = table["weight"] / table.groupby("question")["weight"].transform("sum")
+            counts = [(over == sign) @ weight.to_numpy() for sign in (1, 0, -1)]
+            parts = rng.standard_gamma(np.stack(counts) + 0.5)
+            excess = (parts[0] - parts[2]) / parts.sum(0)
             rows.setdefault(int(code), {}).update(mean_and_interval(name, excess, level))
     return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -373,10 +408,11 @@ def _agreement(
         his = both.loc[code]
         same = his.index.intersection(alike.index)
         if len(same):
-            between = alike[same].sum(), his[same].sum()
-            mine = [rng.beta(0.5 + one, 0.5 + len(same) - one, 4000) for one in between]
-            below = float((mine[1] < mine[0]).mean())
-            rows[code] = {"people_agreement": between[0] / len(same), "p_below_people": below}
+            # Both are of the same questions: a Bayesian bootstrap of these (Rubin 1981).
+            weight = rng.standard_exponential((4000, len(same)))
+            gap = weight @ (his[same] - alike[same]).to_numpy()
+            below = float((gap < 0).mean() + (gap == 0).mean() / 2)
+            rows[code] = {"people_agreement": alike[same].mean(), "p_below_people": below}
     return found.join(pd.DataFrame.from_dict(rows, orient="index"))
 
 

@@ -10,15 +10,17 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from raters.auditing.truth.calibration import Calibration
-from raters.errors import refuse_data
+from raters.errors import one_line, refuse_data
 from raters.judgements import row_columns
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.counts import ranks
 from raters.judgements.labels import Labels
+from raters.judgements.names import name_text
 
 # Answer of a tie; 0 and 1 stand for the two items of a pair in the order of their codes.
 TIE, _UNKNOWN = -1, -2
+_FLAGS = {"0": 0, "0.0": 0, "no": 0, "false": 0, "1": 1, "1.0": 1, "yes": 1, "true": 1}
 PerRow = Float[np.ndarray, " row"]
 TruthDraws = Int[np.ndarray, "draw question"]
 
@@ -61,6 +63,9 @@ def verdicts_of(
 ) -> Verdicts:
     """Verdicts of labels or comparisons; each name is that of a column, or empty."""
     if isinstance(data, Labels):
+        if question:
+            problem, expected = "is of comparisons, and items are the questions", "leave it out"
+            refuse_data("question", question, problem, expected)
         table, truth = _of_labels(data, found, swapped, lengths)
     elif isinstance(data, Comparisons):
         table, truth = _of_comparisons(data, found, question, lengths)
@@ -68,7 +73,7 @@ def verdicts_of(
         expected = "fit labels of questions, or comparisons"
         refuse_data("result", data, "holds no verdicts that can be compared", expected)
     if time:
-        table["time"] = _numbers(data, time)[table["row"]]
+        table["time"] = times(data, time)[table["row"]]
     return Verdicts(table[table["weight"] > 0], truth, data.judges)
 
 
@@ -82,13 +87,14 @@ def _of_labels(
     columns |= {"weight": np.asarray(data.weight, float)}
     means = {}
     if swapped:
-        means["first"] = (_numbers(data, swapped) != 0).astype(int)
+        means["first"] = _flags(data, swapped)
     if lengths:
         means["longer"] = _longer(data, lengths)
+    if means and data.num_classes != 2:
+        name, value = ("swapped", swapped) if swapped else ("lengths", tuple(lengths))
+        problem = f"is of two answers, and labels have {data.num_classes} classes"
+        refuse_data(name, value, problem, "leave it out")
     for role, side in means.items():
-        if data.num_classes != 2:
-            problem = f"are of two answers, and labels have {data.num_classes} classes"
-            refuse_data("lengths", lengths or swapped, problem, "leave out swapped and lengths")
         columns |= _side(role, answer, side)
     return pd.DataFrame(columns), np.asarray(found.truth.values, int)
 
@@ -108,7 +114,9 @@ def _of_comparisons(
     if data.tied:
         outcomes = [(weight * (wins == one), one) for one in (1.0, 0.0, 0.5)]
     else:
-        outcomes = [(wins, 1.0), (weight - wins, 0.0)]
+        # A vote that is halved is a tie.
+        ties = (wins % 1 != 0).astype(float)
+        outcomes = [(wins - ties / 2, 1.0), (weight - wins - ties / 2, 0.0), (ties, 0.5)]
     tables = []
     for number, outcome in outcomes:
         answer = np.full(len(rows), TIE) if outcome == 0.5 else (turned + (outcome == 0.0)) % 2
@@ -141,5 +149,34 @@ def _longer(data: Any, lengths: Sequence[str]) -> Int[np.ndarray, " row"]:
 
 
 def _numbers(data: Any, name: str) -> PerRow:
-    """Numbers of a column; times as text count in the order of the alphabet, as dates do."""
+    """Numbers of a column."""
+    if row_columns.levels(data, name):
+        expected = "it must be a column of numbers"
+        refuse_data("lengths", name, "holds text", expected)
     return np.asarray(row_columns.values(data, name), float)
+
+
+def _flags(data: Any, name: str) -> Int[np.ndarray, " row"]:
+    """A column of 0 and 1, or of no and yes, as numbers."""
+    written = [name_text(one).lower() for one in row_columns.written(data, name).tolist()]
+    flags = [_FLAGS.get(one, -1) for one in written]
+    if min(flags, default=0) < 0:
+        value = written[flags.index(-1)]
+        refuse_data(
+            "swapped", value, f"is in column {name!r}", "it must hold 0 and 1, or no and yes"
+        )
+    return np.array(flags)
+
+
+def times(data: Any, name: str) -> PerRow:
+    """Times as numbers in their order; text must hold dates of ISO 8601."""
+    values, levels = np.asarray(row_columns.values(data, name)), row_columns.levels(data, name)
+    if not levels:
+        return values.astype(float)
+    try:
+        dates = pd.to_datetime(pd.Series(levels, dtype=str), format="ISO8601", utc=True)
+    except (ValueError, TypeError) as error:
+        expected = "write dates such as 2026-11-29, or numbers"
+        refuse_data("time", name, f"holds what is no date ({one_line(str(error))})", expected)
+    seconds = dates.astype("datetime64[s, UTC]").astype("int64").to_numpy(float)
+    return np.asarray(seconds[values])
