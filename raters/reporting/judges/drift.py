@@ -16,7 +16,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from scipy.stats import false_discovery_control
 
 from raters.reporting.judges.verdicts import Verdicts
 
@@ -27,6 +26,8 @@ PerVerdict = Float[np.ndarray, " verdict"]
 
 def drifts(verdicts: Verdicts, codes: list[int], rng: np.random.Generator) -> pd.DataFrame:
     """P value of a change of each judge, its time, and the accuracy before and after."""
+    from scipy.stats import false_discovery_control  # Which takes a second to load.
+
     table, rows = _by_question(verdicts), {}
     for code in codes:
         own = table[table["judge"] == code].sort_values("time", kind="stable")

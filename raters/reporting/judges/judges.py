@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from raters.auditing.intervals import mean_and_interval
 from raters.auditing.truth.calibration import Calibration, calibrate
@@ -343,10 +343,10 @@ def _rate(name: str, shares: pd.Series, level: float) -> pd.DataFrame:
     """Mean over the questions of each judge, with the interval of a Beta distribution."""
     grouped = shares.groupby("judge")
     total, number = grouped.sum(), grouped.size()
-    spread = beta(total + 0.5, number - total + 0.5)
-    ends = {"_low": spread.ppf((1 - level) / 2), "_high": spread.ppf((1 + level) / 2)}
-    columns = {name: total / number} | {name + end: value for end, value in ends.items()}
-    return pd.DataFrame(columns, index=total.index)
+    shape = total + 0.5, number - total + 0.5
+    ends = {"_low": (1 - level) / 2, "_high": (1 + level) / 2}
+    columns = {name + end: betaincinv(*shape, tail) for end, tail in ends.items()}
+    return pd.DataFrame({name: total / number} | columns, index=total.index)
 
 
 def _consistency(verdicts: Verdicts, level: float) -> pd.DataFrame:
