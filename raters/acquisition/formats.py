@@ -305,7 +305,7 @@ def with_predictions(
     ----------
     export : list
         What the tool wrote, and `raters.read` read.
-    labels : xarray.Dataset or table
+    labels : xarray.Dataset or pandas.DataFrame
         ``items`` of an audit, or any table with columns ``item``, ``label`` and ``probability``.
         What has no label stays as it is.
     control : str, optional

@@ -111,7 +111,7 @@ def read(
 
     Parameters
     ----------
-    table : path, list of paths, table, or content of JSON
+    table : path, list of paths, data frame, or content of JSON
         Files are .csv, .tsv, .json, .jsonl (each also .gz), .parquet and .xlsx (by openpyxl), a
         folder or a .zip of JSON files (one for each annotator of doccano), or a folder of Parquet.
     kind : str or Kind, optional
@@ -132,7 +132,7 @@ def read(
 
     Returns
     -------
-    Reading
+    raters.kinds.reading.Reading
         With ``judgements``, ``gold`` (known truths of the export, or None), and a sentence that
         says what was understood.
 
