@@ -13,7 +13,7 @@ import threading
 import time
 from pathlib import Path
 
-import httpx
+import httpx2 as httpx
 import pytest
 from starlette.testclient import TestClient
 
