@@ -229,7 +229,7 @@ def with_votes(arena: Arena, pairs: Pairs, each: int, rng: np.random.Generator) 
 
 
 def told(values: np.ndarray, pair: tuple[int, int] | None) -> bool:
-    """Whether draws tell a pair apart, or the first of all from the rest."""
+    """True if draws tell a pair apart, or the first of all from the rest."""
     chance = (ranks_of(values) == 1).mean(0)
     if pair is not None:
         above = (values[:, pair[0]] > values[:, pair[1]]).mean()

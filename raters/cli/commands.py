@@ -99,7 +99,7 @@ def _check_labels(given: Namespace) -> None:
 
 
 def _labels_writer(path: Path, items: xr.Dataset, given: Namespace) -> Callable[[Path], object]:
-    """What writes labels with their probabilities: as a table, or into the export that was read."""
+    """Writer of labels with their probabilities: as a table, or into the export that was read."""
     if path.suffix.lower() != ".json":
         return partial(write_table, items.to_dataframe().reset_index())
     tasks = formats.with_predictions(content_of(given.file), items, control=given.control)

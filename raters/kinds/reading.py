@@ -79,7 +79,7 @@ class Reading:
 
     @property
     def summary(self) -> str:
-        """What was recognised, and numbers of judgements and of names."""
+        """Form that was recognised, and numbers of judgements and of names."""
         data, words = self.judgements, kind_of(self.judgements).words
         axes = [axis for axis in ("item", data.judge) if axis in data.names]
         numbers = [counted(data.num_judgements, words.one, words.many)]
@@ -174,7 +174,7 @@ def read(
 def opened(
     source: Any, shapes: Sequence[Shape], given: Collection[str], control: str | None = None
 ) -> Table:
-    """What was given as a table: a path, or several, content of JSON, or any table."""
+    """Table of a source: a path, or several, content of JSON, or any table."""
     listed = isinstance(source, (list, tuple)) and bool(source)
     if listed and all(isinstance(one, (str, Path)) for one in source):
         source = several([Path(one) for one in source])

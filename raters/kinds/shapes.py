@@ -1,4 +1,4 @@
-"""Which reader reads a table: by the roles of columns that are named, or by usual names."""
+"""Readers of tables, chosen by the roles of columns that are named, or by usual names."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def plain(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def chosen(value: Any, where: str) -> list[Any]:
-    """What was chosen, as a list without empty names."""
+    """Choices as a list without empty names."""
     listed = value if isinstance(value, (list, tuple)) else [value]
     if not all(isinstance(one, (str, int, float, type(None))) for one in listed):
         raise DataError(f"{where} holds the answer {shown(value)}; expected a name, or several")

@@ -178,7 +178,7 @@ def _zipped(content: bytes) -> Several:
             raise ValueError("it must hold files of JSON, each with a name of its own")
         try:
             files = [packed.read(one.as_posix()) for one in inside]
-        except (RuntimeError, NotImplementedError) as error:
+        except (RuntimeError, NotImplementedError) as error:  # It has a password, or other packing.
             raise ValueError(f"{error}; unpack it, and give the folder") from error
     read = map(_parsed, files, inside)
     return Several(zip(names, read, strict=True))

@@ -46,7 +46,7 @@ def table(frame: pd.DataFrame, control: str | None) -> Table:
 
 
 def _said(row: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """What was chosen in an assignment, by question."""
+    """Choices of an assignment, by question."""
     said: dict[str, list[Any]] = {}
     for name in (str(name) for name in row if str(name).startswith("Answer.")):
         question, value = name.removeprefix("Answer."), row[name]

@@ -1,4 +1,4 @@
-"""What moves votes beside the rewards, as sections of a report: style, ties, and one annotator."""
+"""Effects on votes beside the rewards, as sections of a report: style, ties, and one annotator."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,6 @@ from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
 from raters.judgements.names import name_text, plural, shorten
-from raters.judgements.row_columns import levels
 from raters.kinds import AuditContext, Column, finding, kind_of
 from raters.program import Program
 from raters.reporting.boards import Board
@@ -34,8 +34,7 @@ from raters.reporting.judges.verdicts import Verdicts, times, verdicts_of
 
 # Draws of the truth, and the fewest questions that a bias is measured on.
 _DRAWS, _FEWEST = 400, 10
-
-
+_ENDS = ("_low", "_high")
 # Columns that are shown, and the p value of drift below which it is noted.
 _SHOWN = (
     Column("judge", "name"),
@@ -107,9 +106,6 @@ class Card(Board):
     def shown(self) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
         columns = Column("quantity", "name"), Column("value", "text"), Column("interval", "text")
         return self.table, [vars(one) for one in columns]
-
-
-_ENDS = ("_low", "_high")
 
 
 def _worded(name: str, row: pd.Series, has_interval: bool) -> dict[str, str]:
@@ -248,22 +244,19 @@ def judges(
         parts.append(_agreement(verdicts, trusted, level, rngs[1]))
     if time:
         changed = drifts(verdicts, others, rngs[2])
-        if levels(data, time):
+        if row_columns.levels(data, time):
             name_of = dict(zip(times(data, time), row_columns.written(data, time), strict=True))
             changed["drift_time"] = changed["drift_time"].map(name_of)
         parts.append(changed)
     for part in parts:
         table = table.join(part)
     shared = None
-    try:
-        if len(others) < 2:
-            raise NothingShared("there is one judge")
-        known = gold if hasattr(data, "classes") else None
+    if len(others) > 1:
+        known = gold if isinstance(data, Labels) else None
         among = [data.judges[code] for code in others]
-        shared = dependence(model, result, known, among=among, level=level, seed=seed)
-        table = table.join(_most_alike(shared, names))
-    except NothingShared:
-        pass
+        with suppress(NothingShared):
+            shared = dependence(model, result, known, among=among, level=level, seed=seed)
+            table = table.join(_most_alike(shared, names))
     table.index = pd.Index([str(name) for name in data.judges], name="judge")
     panel = cheapest_panel(verdicts, others, price, target, level, rngs[3])
     board = table.iloc[others].sort_values("accuracy", ascending=False)
