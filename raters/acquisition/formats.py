@@ -10,6 +10,7 @@ https://docs.argilla.io/latest/how_to_guides/import_export/ (records and setting
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from raters.judgements.reading.answers import has_keys, part
 from raters.judgements.reading.argilla import responses
 from raters.judgements.reading.formats import recognised
 from raters.judgements.reading.label_studio import annotations_in
+from raters.judgements.reading.tables import Table
 
 __all__ = [
     "Imported",
@@ -34,6 +36,7 @@ __all__ = [
     "from_argilla",
     "from_label_studio",
     "label_studio_config",
+    "relabel_queue",
     "to_argilla",
     "to_label_studio",
     "with_predictions",
@@ -324,6 +327,73 @@ def with_predictions(
     >>> formats.with_predictions([task], labels)[0]["predictions"][0]["score"]
     0.9
     """
+    table = _exported(export, control)
+    of_item = _rows_by_item(labels, "label", "probability")
+    written = []
+    for entry in export:
+        known = {one: of_item[item] for item, one in _items(entry, table) if item in of_item}
+        if known:
+            chosen = [one for one, (label, _) in known.items() if name_text(label) == "yes"]
+            label = chosen if table.classes else next(iter(known.values()))[0]
+            score = math.prod(chance for _, chance in known.values())
+            entry = _predicted(entry, table.question, label, score, model_version)
+        written.append(dict(entry))
+    return written
+
+
+@checked
+def relabel_queue(
+    export: Sequence[Mapping[str, Any]], questions: Any, *, control: str | None = None
+) -> list[dict[str, Any]]:
+    """Tasks of Label Studio or records of Argilla that are to be answered again, without their
+    answers.
+
+    Parameters
+    ----------
+    export : list
+        What the tool wrote, and `raters.read` read.
+    questions : xarray.Dataset or pandas.DataFrame
+        Of `raters.suggest`: ``item``, and ``by`` or ``annotator``. Tasks come in this order, each
+        once, with those who are to be asked in ``meta`` (Label Studio) or ``metadata`` (Argilla).
+    control : str, optional
+        The question whose answers were read, where there are several.
+
+    Examples
+    --------
+    >>> from raters.acquisition import formats
+    >>> task = {"id": 7, "data": {"text": "Great!"}, "annotations": [
+    ...     {"completed_by": 1, "result": [{"from_name": "mood", "to_name": "text",
+    ...      "type": "choices", "value": {"choices": ["good"]}}]}]}
+    >>> formats.relabel_queue([task], {"item": [7], "by": ["ann"]})
+    [{'id': 7, 'data': {'text': 'Great!'}, 'meta': {'by': 'ann'}}]
+    """
+    table = _exported(export, control)
+    people = [name for name in ("by", "annotator") if name in questions]
+    if "item" not in questions or not people:
+        expected, such = "give a table of questions", "raters.suggest(model, result, questions)"
+        refuse("questions", questions, expected=expected, instead=such, error=DataError)
+    entries = {item: entry for entry in export for item, _ in _items(entry, table)}
+    asked: dict[Any, list[str]] = {}
+    for item, who in _columns_of(questions, "item", people[0]):
+        if name_text(item) not in entries:
+            problem = f"are about {item!r}, which is no item of this export"
+            refuse("questions", problem=problem, expected="give those about it", error=DataError)
+        asked.setdefault(entries[name_text(item)]["id"], []).append(name_text(who))
+    tasks = {entry["id"]: entry for entry in entries.values()}
+    return [_unanswered(tasks[task], ", ".join(dict.fromkeys(by))) for task, by in asked.items()]
+
+
+def _unanswered(entry: Mapping[str, Any], by: str) -> dict[str, Any]:
+    """A task or record without its answers, with those who are to be asked."""
+    beside = "meta" if "data" in entry else "metadata"
+    kept = {"id", "data", "predictions", "fields", "suggestions", "vectors"}
+    common = {name: value for name, value in entry.items() if name in kept}
+    empty = {} if "data" in entry else {"responses": {}}
+    return common | empty | {beside: {**(entry.get(beside) or {}), "by": by}}
+
+
+def _exported(export: Any, control: str | None) -> Table:
+    """The answers of an export of Label Studio or Argilla with its tasks or records."""
     table = recognised(export, control)
     known = ("Label Studio JSON", "Argilla")
     if table is None or not table.form.startswith(known) or not isinstance(export, list):
@@ -333,16 +403,26 @@ def with_predictions(
         problem = "has rows that were made flat"
         expected = "export JSON of Label Studio, or nested records of Argilla"
         refuse("export", problem=problem, expected=expected, error=DataError)
-    frame = labels.to_dataframe().reset_index() if isinstance(labels, xr.Dataset) else labels
-    columns = [np.asarray(frame[name]).tolist() for name in ("item", "label", "probability")]
-    of_item = {name_text(item): more for item, *more in zip(*columns, strict=True)}
-    written = []
-    for entry in export:
-        names = (entry.get("data") or entry.get("metadata") or {}).get("item_name", entry["id"])
-        if (label := of_item.get(name_text(names))) is not None:
-            entry = _predicted(entry, table.question, label[0], label[1], model_version)
-        written.append(dict(entry))
-    return written
+    return table
+
+
+def _columns_of(table: Any, *names: str) -> Iterator[tuple[Any, ...]]:
+    """Columns of a table of any library, row by row."""
+    frame = table.to_dataframe().reset_index() if isinstance(table, xr.Dataset) else table
+    return zip(*(np.asarray(frame[name]).tolist() for name in names), strict=True)
+
+
+def _rows_by_item(table: Any, *names: str) -> dict[str, list[Any]]:
+    """Rows of a table by the name of their item."""
+    return {name_text(item): more for item, *more in _columns_of(table, "item", *names)}
+
+
+def _items(entry: Mapping[str, Any], table: Table) -> Iterator[tuple[str, str]]:
+    """Items that a task stands for, as they were read: itself, or each class of it."""
+    beside = entry.get("data") or entry.get("metadata") or {}
+    name = name_text(beside.get("item_name", entry["id"]))
+    for one in table.classes or ("",):
+        yield (f"{name}={one}" if "features" in table.roles else name), one
 
 
 def _predicted(
@@ -359,9 +439,10 @@ def _predicted(
         if region.get("from_name") == question
     ]
     to_name = next((region["to_name"] for region in regions if "to_name" in region), "text")
-    value = {"choices": [name_text(label)]}
-    result = {"from_name": question, "to_name": to_name, "type": "choices", "value": value}
-    prediction = {"model_version": model, "score": score, "result": [result]}
+    choices = list(map(name_text, label)) if isinstance(label, list) else [name_text(label)]
+    result = {"from_name": question, "to_name": to_name, "type": "choices"}
+    results = [result | {"value": {"choices": choices}}] if choices else []
+    prediction = {"model_version": model, "score": score, "result": results}
     return {**entry, "predictions": [*(entry.get("predictions") or []), prediction]}
 
 

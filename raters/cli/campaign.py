@@ -89,7 +89,7 @@ def _from_names(given: Namespace) -> tuple[Model[Any], Judgements]:
         roles = roles_of(kind.questions).items()
         listed = [name for name, role in roles if role.origin == "Iterable"]
         if listed and set(listed) == set(given.roles):
-            model = reading.model_given(given, kind)
+            model = reading.model_given(given, kind, given.roles)
             options: dict[str, Any] = {n: names_in(given.roles[n][0]) for n in listed}
             options |= {} if given.size is None else {"size": given.size}
             accepted = inspect.signature(kind.questions).parameters

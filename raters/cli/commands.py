@@ -92,7 +92,7 @@ def _check_labels(given: Namespace) -> None:
     none: dict[str, list[Any]] = {"item": [], "label": [], "probability": []}
     for path in given.labels:
         if path.suffix.lower() == ".json":
-            formats.with_predictions(content_of(given.file), none, control=given.control)
+            _into_export(formats.with_predictions, none, given)
         else:
             table_format(path, written=True)
         files.check_writable(path, given, option="--labels")
@@ -102,8 +102,13 @@ def _labels_writer(path: Path, items: xr.Dataset, given: Namespace) -> Callable[
     """Writer of labels with their probabilities: as a table, or into the export that was read."""
     if path.suffix.lower() != ".json":
         return partial(write_table, items.to_dataframe().reset_index())
-    tasks = formats.with_predictions(content_of(given.file), items, control=given.control)
-    return partial(files.write_text, json.dumps(tasks, indent=1, ensure_ascii=False))
+    return partial(files.write_text, _into_export(formats.with_predictions, items, given))
+
+
+def _into_export(fill: Callable[..., list[dict[str, Any]]], table: Any, given: Namespace) -> str:
+    """JSON of the export that was read, with what a table says."""
+    tasks = fill(content_of(given.file), table, control=given.control)
+    return json.dumps(tasks, indent=1, ensure_ascii=False)
 
 
 def _check_reports(paths: Sequence[Path], given: Namespace, option: str) -> None:
@@ -349,14 +354,24 @@ def _write_board(board: rt.reporting.Leaderboard, path: Path) -> None:
 
 def suggest(given: Namespace) -> None:
     """Choose questions under a fit."""
-    files.check_table(given)
+    as_tasks = given.out is not None and given.out.suffix.lower() == ".json"
+    if as_tasks:  # Whether the export can hold them, before anything is fitted.
+        _into_export(formats.relabel_queue, {"item": [], "by": []}, given)
+        files.check_writable(given.out, given)
+    else:
+        files.check_table(given)
     with collected_warnings():
         task, (policy,) = task_of(given, Policy())
         pool = _pool_of(task.program, **pool_options(given))
         result = task.fit(log_likelihood=False)
         options = {"batch_size": given.batch_size, "seed": given.seed}
         table = _questions(task, result, pool, policy=policy, **options)
-    files.write_asked(table, given)
+    if as_tasks:
+        tasks = _into_export(formats.relabel_queue, table, given)
+        files.write_file(given.out, partial(files.write_text, tasks), given.force)
+        note(f"wrote the tasks of {len(table)} questions to {given.out}", given.quiet)
+    else:
+        files.write_asked(table, given)
     show(table)
 
 

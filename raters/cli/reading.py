@@ -178,11 +178,11 @@ def built(texts: Mapping[str, str], *owners: Any) -> list[Any]:
     return objects
 
 
-def model_given(given: Namespace, kind: Kind) -> Model[Any]:
-    """The model of a kind that is asked for, with its settings; without, the only one that reads a
-    column that is named, or the default one."""
-    readers = [one for one, roles in kind.needs.items() if set(roles) <= set(given.roles)]
-    owner: Any = readers[0] if len(readers) == 1 and readers[0] in kind.models else kind.default
+def model_given(given: Namespace, kind: Kind, roles: Collection[str]) -> Model[Any]:
+    """The model of a kind that is asked for, with its settings; without, the first that reads all
+    columns that some model needs, or the default one."""
+    readers = [one for one, needed in kind.needs.items() if {*needed} <= {*roles}]
+    owner: Any = readers[0] if readers and readers[0] in kind.models else kind.default
     if ":" in (given.model or ""):
         owner = model_asked(given.model)
     elif given.model is not None:
@@ -285,7 +285,7 @@ def read_given(given: Namespace, fitted: Model[Any] | None = None) -> tuple[Mode
     shape, own = shape_of(table, shapes, given.roles)
     roles = shape.roles
     values = {name: role_value(roles[name], texts, name) for name, texts in given.roles.items()}
-    model = fitted or model_given(given, shape.kind)
+    model = fitted or model_given(given, shape.kind, [*own, *given.roles])
     implied, drop = shape.kind.implied(model), given.drop_bad_rows
     read = read_as(shape, table, own, values, implied=implied, drop=drop, repeats=repeats)
     options = [

@@ -117,8 +117,10 @@ def read(
     kind : str or Kind, optional
         Kind of judgement, such as ``"ratings"``, where columns can be read in several ways.
     control : str, optional
-        Of an export with several questions, the one to read; ``"topics=sport"`` reads whether one
-        of several choices was made, as yes or no.
+        Of an export with several questions, the one to read. Where answers have several choices,
+        items are choices for items, ``"12=sport"``, with the labels yes and no, and the choices are
+        features: `raters.Raykar` learns how often each is right, and confusion matrices that hold
+        for all. ``"topics=sport"`` reads whether that one was chosen.
     repeats : {"keep", "drop", "error"}, optional
         What to do with rows that repeat an earlier one: count each, count the first, or refuse the
         table. Labels, ratings and responses repeat the item and whoever answered, other judgements

@@ -220,6 +220,45 @@ def test_labels_go_back_into_the_export_and_nothing_else_changes(export):
     }
 
 
+@pytest.mark.parametrize("export", [ex.LABEL_STUDIO_TOPICS, ex.ARGILLA])
+def test_several_choices_come_back_as_one_prediction(export):
+    read = rt.read(export, control="topics")
+    items = read.judgements.items
+    labels = {"item": items, "label": ["yes"] * len(items), "probability": [0.5] * len(items)}
+    written = formats.with_predictions(export, labels, control="topics")
+    own = rt.read(written, control="topics").judgements.to_frame().query("annotator == 'raters'")
+    assert dict(zip(own["item"], own["label"], strict=True)) == dict.fromkeys(items, "yes")
+
+
+@pytest.mark.parametrize(
+    ("export", "control"),
+    [
+        (ex.LABEL_STUDIO, "mood"),
+        (ex.LABEL_STUDIO_TOPICS, "topics"),
+        (ex.ARGILLA, "mood"),
+        (ex.ARGILLA, "topics"),
+    ],
+)
+def test_a_queue_has_the_tasks_without_their_answers(export, control):
+    items = rt.read(export, control=control).judgements.items
+    asked = {"item": [items[-1], items[0]], "by": ["ann", "bob"]}
+    queue = formats.relabel_queue(export, asked, control=control)
+    tasks = {entry["id"]: entry for entry in export}
+    first, last = (str(items[place]).partition("=")[0] for place in (0, -1))
+    assert [str(entry["id"]) for entry in queue] == [last, first]
+    for entry, who in zip(queue, ["ann", "bob"], strict=True):
+        before = tasks[entry["id"]]
+        assert [entry.get(part) for part in ("data", "fields")] == [
+            before.get(part) for part in ("data", "fields")
+        ]
+        assert not any(entry.get(part) for part in ("annotations", "responses"))
+        assert (entry.get("meta") or entry.get("metadata"))["by"] == who
+    with pytest.raises(RatersError, match="no item of this export"):
+        formats.relabel_queue(export, {"item": ["nobody"], "by": ["ann"]}, control=control)
+    with pytest.raises(RatersError, match="questions"):
+        formats.relabel_queue(export, {"item": items[:1]}, control=control)
+
+
 def test_labels_have_no_place_in_other_files():
     labels = {"item": [1], "label": ["good"], "probability": [0.9]}
     for export in (ex.JSON_MIN, ex.DOCCANO["admin"], [], 3, [1], [ex.ARGILLA_FLAT]):

@@ -44,6 +44,16 @@ LABEL_STUDIO = [
     ),
     task(3, annotation(108, 3, mood("good"))),
 ]
+
+
+def topics(*choices):
+    return _region("topics", "choices", choices=list(choices))
+
+
+LABEL_STUDIO_TOPICS = [
+    task(1, annotation(101, 1, topics("a", "b")), annotation(102, 2)),
+    task(2, annotation(103, 1, topics("a")), annotation(104, 9, topics("b"), ground_truth=True)),
+]
 LABEL_STUDIO_PAIRS = [
     task(
         number,

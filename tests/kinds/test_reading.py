@@ -58,6 +58,28 @@ READ = {
         {("1", "1", "yes"), ("1", "2", "yes"), ("2", "1", "no")},
         "'b' or not",
     ),
+    "each of several choices": (
+        ex.JSON_MIN,
+        {"control": "topics"},
+        {
+            *((f"1={topic}", who, "yes") for topic in "ab" for who in "12"),
+            *(("2=a", "1", "yes"), ("2=b", "1", "no")),
+        },
+        "each of 2 or not",
+    ),
+    "none of several choices": (
+        ex.LABEL_STUDIO_TOPICS,
+        {},
+        {
+            *(
+                (f"1={topic}", who, said)
+                for topic in "ab"
+                for who, said in (("1", "yes"), ("2", "no"))
+            ),
+            *(("2=a", "1", "yes"), ("2=b", "1", "no")),
+        },
+        "gold: 2 known truths",
+    ),
     "Argilla": (
         ex.ARGILLA,
         {"control": "mood"},
@@ -260,7 +282,6 @@ REFUSED = [
     ("none.csv", {}, "no file"),
     (ex.LABEL_STUDIO, {}, "control='mood'"),
     (ex.LABEL_STUDIO, {"control": "box"}, "is no question"),
-    (ex.JSON_MIN, {"control": "topics"}, "control='topics=a'"),
     (ex.JSON_MIN, {"control": "topics=c"}, "nobody chose"),
     ([*ex.LABEL_STUDIO, 3], {"control": "mood"}, "3"),
     ([*ex.LABEL_STUDIO, ex.LABEL_STUDIO[0] | {"project": 7}], {}, "projects"),

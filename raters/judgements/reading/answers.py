@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from raters.errors import DataError, refuse_data
@@ -74,10 +75,17 @@ def table_of(
     forms = _forms(tool, answers)
     name, one_class = _control(tool, forms, answers, control)
     form, gone = forms[name], Counter(left)
-    own = [answer for answer in answers if answer.control == name]
+    own = _named([answer for answer in answers if answer.control == name], gone)
+    classes: list[str] = []
     if form == CHOICE:
-        gone["without an answer"] += sum(not answer.value for answer in own)
-        own = _single(name, [answer for answer in own if answer.value], one_class)
+        classes = _classes(name, own, one_class)
+        none_chosen = sum(not answer.value for answer in own)
+        gone["that chose none, read as no" if classes else "without an answer"] += none_chosen
+        own = (
+            _yes_or_no(own, classes, one_class)
+            if classes
+            else [answer._replace(value=answer.value[0]) for answer in own if answer.value]
+        )
     named = [answer for answer in own if not answer.is_truth]
     if not named:
         others = ", ".join(f"{number} {why}" for why, number in gone.items() if number)
@@ -88,25 +96,31 @@ def table_of(
     if form == CHOICE and _are_sides(named):
         form, own = SIDE, [answer._replace(form=SIDE) for answer in own]
         named = [answer for answer in own if not answer.is_truth]
-    rows = [_row(answer, place, gone) for place, answer in enumerate(named)]
+    rows = [_row(answer) for answer in named]
     frame = pd.DataFrame(rows, dtype=object)
     roles: dict[str, Any] = {role: role for role in ("item", "annotator", _ROLES[form])}
-    roles |= {"classes": ["no", "yes"]} if one_class else {}
+    if classes:
+        roles["classes"] = ["no", "yes"]
+    if classes and not one_class:  # Classes differ in how often they are true.
+        roles["features"] = [f"{name}={one}" for one in classes]
+        which = np.tile(np.eye(len(classes), dtype=int), (len(frame) // len(classes), 1))
+        frame[roles["features"]] = which
     if form == SIDE:
         roles = _side_roles(frame) | {"annotator": "annotator", "outcome": "outcome"}
     elif "item_name" in frame:  # of a question that raters wrote
         roles["item"] = "item_name"
     gold = _gold(form, [answer for answer in own if answer.is_truth], roles, frame, gone)
-    if gold is not None and form == CHOICE and not one_class:
+    if gold is not None and form == CHOICE and not classes:
         groups = alike([frame["label"].unique().tolist(), gold["truth"].unique().tolist()])
         if not {*groups[1]} <= {*groups[0]}:
             roles["classes"] = list(in_order(groups))
     about = f"{tool}, question {name!r} ({form})"
-    about += f", {one_class!r} or not" if one_class else ""
+    if classes:
+        about += f", {one_class!r} or not" if one_class else f", each of {len(classes)} or not"
     unread = [f"{other!r} ({forms[other]})" for other in forms if other != name]
     notes = [f"{number:,} {why}" for why, number in gone.items() if number]
     notes += [f"not read: {shorten(unread)}"] * bool(unread)
-    return Table(frame, about, roles, tuple(notes), gold, name)
+    return Table(frame, about, roles, tuple(notes), gold, name, tuple(classes))
 
 
 def _forms(tool: str, answers: Iterable[Answer]) -> dict[str, str]:
@@ -146,24 +160,30 @@ def _control(
     return readable[0], ""
 
 
-def _single(name: str, answers: list[Answer], one_class: str) -> list[Answer]:
-    """Answers with one choice each: of several, whether one class is among them."""
+def _classes(name: str, answers: Sequence[Answer], one_class: str) -> list[str]:
+    """Classes of which it is asked whether they were chosen; none where each answer is one."""
+    known = list(dict.fromkeys(name_text(one) for answer in answers for one in answer.value))
     if one_class:
-        known = list(dict.fromkeys(name_text(one) for answer in answers for one in answer.value))
         if one_class not in known:
             problem, expected = "names a class that nobody chose", f"choose one of {shorten(known)}"
             refuse_data("control", f"{name}={one_class}", problem, expected)
-        words = {True: "yes", False: "no"}
-        each = [one_class in map(name_text, answer.value) for answer in answers]
-        return [a._replace(value=words[is_in]) for a, is_in in zip(answers, each, strict=True)]
-    for answer in answers:
-        if len(answer.value) > 1:
-            first = f"{name}={answer.value[0]}"
-            problem = f"is not given, and item {answer.item!r} has several answers to {name!r} by"
-            problem += f" {answer.annotator!r} ({shorten(answer.value)})"
-            expected = "read one class at a time, as yes or no"
-            refuse_data("control", problem=problem, expected=expected, instead=f"control={first!r}")
-    return [answer._replace(value=answer.value[0]) for answer in answers]
+        return [one_class]
+    return known if any(len({*map(name_text, one.value)}) > 1 for one in answers) else []
+
+
+def _yes_or_no(answers: Sequence[Answer], classes: Sequence[str], one_class: str) -> list[Answer]:
+    """Whether classes are among the answers; of several, each of an item is an item of its own."""
+    words = {True: "yes", False: "no"}
+    each = [(answer, {*map(name_text, answer.value)}) for answer in answers]
+    return [
+        answer._replace(
+            value=words[one in said],
+            item=answer.item if one_class else f"{name_text(answer.item)}={one}",
+            data=answer.data if one_class else {},
+        )
+        for answer, said in each
+        for one in classes
+    ]
 
 
 def _are_sides(answers: Iterable[Answer]) -> bool:
@@ -174,13 +194,18 @@ def _are_sides(answers: Iterable[Answer]) -> bool:
     )
 
 
-def _row(answer: Answer, place: int, gone: Counter[str]) -> dict[str, Any]:
+def _named(answers: list[Answer], gone: Counter[str]) -> list[Answer]:
+    """Answers of which each has an annotator: those of nobody named are of different people."""
+    nobody = [place for place, one in enumerate(answers) if one.annotator in (None, "")]
+    gone["by nobody named (each counts as another person's)"] += len(nobody)
+    for place in nobody:
+        answers[place] = answers[place]._replace(annotator=f"unnamed {place + 1}")
+    return answers
+
+
+def _row(answer: Answer) -> dict[str, Any]:
     """An answer as a row; further fields give way to the roles."""
-    who = answer.annotator
-    if who in (None, ""):
-        gone["by nobody named (each counts as another person's)"] += 1
-        who = f"unnamed {place + 1}"
-    row = {"item": answer.item, "annotator": who, _ROLES[answer.form]: answer.value}
+    row = {"item": answer.item, "annotator": answer.annotator, _ROLES[answer.form]: answer.value}
     row |= {} if answer.time is None else {"time": answer.time}
     taken = {*row, *_ROLES.values()}
     return row | {f"data.{n}" if n in taken else n: v for n, v in answer.data.items()}
@@ -213,7 +238,7 @@ def _gold(
     gone: Counter[str],
 ) -> pd.DataFrame | None:
     """Ground truths as an audit takes them."""
-    rows = [_row(answer, 0, Counter()) for answer in truths]
+    rows = [_row(answer) for answer in truths]
     if form == SIDE:
         sides = {"first": "second", "second": "first"}
         if not {*sides} <= {*roles}:

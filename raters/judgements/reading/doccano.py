@@ -6,6 +6,7 @@ in ``label`` (classification and spans) or ``cats`` (of projects with both).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,7 +33,7 @@ def recognise(content: Any) -> bool:
 def table(content: Any, control: str | None) -> Table:
     """The labels of all annotators."""
     files = content if isinstance(content, Several) else {"all": content}
-    answers = []
+    answers, left = [], Counter[str]()
     for name, rows in files.items():
         if not isinstance(rows, list):
             raise DataError(f"the file {name!r} holds {shown(rows)}; expected rows of doccano")
@@ -45,8 +46,10 @@ def table(content: Any, control: str | None) -> Table:
             spans = any(isinstance(one, (list, dict)) for one in row[key])
             form = "spans" if spans else CHOICE
             value = None if spans else chosen(row[key], f"a row of {name!r}")
-            answers.append(Answer(key, form, item, name, value, plain(row)))
-    return table_of("doccano", answers, {}, control)
+            left["row(s) without a label"] += not row[key]  # Perhaps not looked at.
+            if row[key]:
+                answers.append(Answer(key, form, item, name, value, plain(row)))
+    return table_of("doccano", answers, left, control)
 
 
 def _key(row: Any) -> str | None:

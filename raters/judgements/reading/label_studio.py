@@ -67,12 +67,16 @@ def table(content: Any, control: str | None) -> Table:
         return table_of("Label Studio JSON-MIN", _rows(tasks), {}, control)
     answers, left = list[Answer](), Counter[str]()
     _check_tasks(tasks)
-    for one in [*annotations_in(tasks), *_predictions(tasks)]:
+    done = [*annotations_in(tasks), *_predictions(tasks)]
+    named = ((name, form) for one in done for name, form, _ in one.answers)
+    none_chosen = [(name, CHOICE, []) for name, form in dict.fromkeys(named) if form == CHOICE]
+    for one in done:
+        given = one.answers or none_chosen
         left["annotation(s) cancelled or skipped"] += one.is_skipped
-        left["annotation(s) without an answer"] += not one.answers and not one.is_skipped
+        left["annotation(s) without an answer"] += not given and not one.is_skipped
         data = plain(part(one.task, "data", Mapping) or {})
         common = one.task.get("id", data.get("question_id")), one.users[0]
-        for name, form, value in () if one.is_skipped else one.answers:
+        for name, form, value in () if one.is_skipped else given:
             answers.append(Answer(name, form, *common, value, data, one.time, one.is_truth))
     return table_of("Label Studio JSON", answers, left, control)
 

@@ -30,6 +30,8 @@ class Table:
         Known truths, as `raters.audit` takes them.
     question : str
         Of an export, the question whose answers these are.
+    classes : tuple of str
+        Of answers with several choices, the classes of which it is asked whether they were chosen.
     path : Path, optional
         File or folder of Parquet to be read row by row.
     """
@@ -40,6 +42,7 @@ class Table:
     notes: tuple[str, ...] = ()
     gold: pd.DataFrame | None = None
     question: str = ""
+    classes: tuple[str, ...] = ()
     path: Path | None = None
 
     @property

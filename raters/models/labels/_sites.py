@@ -18,7 +18,7 @@ from raters.distributions import ConfusedLabel, GroupedMixture
 from raters.distributions.labels import RightOrWrongLabel
 from raters.judgements.connection import judges_by_part, part_of
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Fit, Symmetry, Values, probability_of_mirror
+from raters.model import Exchange, Fit, Shift, Symmetry, Values, probability_of_mirror
 from raters.models.labels._classes import Classifier, Prevalence
 from raters.models.labels._names import open_names, shares_of_names
 from raters.models.settings import CheckedModel
@@ -271,7 +271,9 @@ class LabelModel(CheckedModel[Labels]):
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         sites = (*self.classes.exchanged, *self.exchanged)
-        return (Exchange(sites, self.negated, self.complemented),)
+        # Probabilities of classes do not see what is added to the log-odds of all.
+        shifts = (Shift(site, 1) for site, _ in self.classes.exchanged if site != "prevalence")
+        return (Exchange(sites, self.negated, self.complemented), *shifts)
 
     def generate(self, data: Labels) -> None:
         classes = self.classes.sample(data)
