@@ -26,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import scipy.linalg
+import scipy.stats
 import xarray as xr
 from jaxtyping import Array, Float
 from numpyro import handlers
@@ -45,7 +46,7 @@ from raters.inference.polya_gamma.unconstrained import (
     sites_at_each,
 )
 from raters.judgements.base import Judgements
-from raters.judgements.names import name_text
+from raters.judgements.names import name_text, warn_data
 from raters.model import Model, Values
 from raters.program import Program, Supports, pointwise_log_likelihood
 from raters.reporting.board import scores_of
@@ -56,6 +57,8 @@ from raters.reporting.facts import why_unjudged
 _FEWEST, _MOST, _EACH, _LEAST = 1000, 4000, 12, 3
 # Effective draws that weights must leave.
 _WORTH = 200
+# Fewer judgements may be those of before by chance.
+_FEW = 10
 _WHEN = ("before", "after")
 Points = Float[np.ndarray, "draw coordinate"]
 
@@ -96,8 +99,9 @@ def update(
     -------
     Update
         ``result``, with all judgements; ``changes``, one row for each rank, label and verdict
-        that is another one, with columns ``what``, ``name``, ``before`` and ``after``; and
-        ``pareto_k``.
+        that is another one, with columns ``what``, ``name``, ``before``, ``after`` and
+        ``probability``: that the label is right, or the rank at least as far as this from the one
+        before; and ``pareto_k``.
 
     Notes
     -----
@@ -127,6 +131,7 @@ def update(
     check_types(model, more, seed)
     begin = time.perf_counter()
     old, new = _with_same_names(before.data, more)
+    _check_new(old, new)
     program = Program(model, old.joined(new))
     draws = _moved(before, old, new, program, result, seed)
     if draws is None:
@@ -163,6 +168,19 @@ def _with_same_names(old: Judgements, new: Judgements) -> tuple[Any, Any]:
     return old, new
 
 
+def _check_new(old: Any, new: Any) -> None:
+    """Warn of judgements that were fitted already."""
+    before, more = (data.to_frame() for data in (old, new))
+    number = min(len(before), len(more))
+    tallies = [rows.value_counts(dropna=False) for rows in (before, more)]
+    contained = tallies[0].le(tallies[1].reindex(tallies[0].index, fill_value=0)).all()
+    if number >= _FEW and (contained or before.tail(number).reset_index(drop=True).equals(more)):
+        warn_data(
+            f"`more` seems to hold {number:,} judgements that the result was fitted to already:"
+            " counted twice they narrow the intervals; give only those that are new"
+        )
+
+
 def _moved(
     before: Program[Any], old: Any, new: Any, program: Program[Any], result: xr.DataTree, seed: int
 ) -> Draws | None:
@@ -182,14 +200,18 @@ def _moved(
         if number < _LEAST * points.shape[1]:
             return None
         like = {name: np.asarray(value[0]) for name, value in values.items()}
-        some, data = (jax.tree.map(jnp.asarray, part) for part in (new, program.data))
-        moved = _mapped(model, supports, some, like, points)
+        moved = _mapped(model, supports, jax.tree.map(jnp.asarray, new), like, points)
         if moved is None:
             return None
-        earlier = jax.tree.map(jnp.asarray, old.padded(program.data.num_rows))
-        log_q = np.asarray(_log_densities(model, supports, earlier, like, points))
-        log_p = np.asarray(_log_densities(model, supports, data, like, moved))
         drawn, _ = sites_at_each(supports, like, moved)
+    # Of single precision: a log-weight need not be known to more than a hundredth.
+    single = {name: value.astype(np.float32) for name, value in like.items()}
+    earlier = jax.tree.map(jnp.asarray, old.padded(program.data.num_rows))
+    data = jax.tree.map(jnp.asarray, program.data)
+    log_q, log_p = (
+        np.asarray(_log_densities(model, supports, rows, single, at), np.float64)
+        for rows, at in ((earlier, points), (data, moved))
+    )
     stats = {"log_p": log_p[None], "log_q": log_q[None]}
     draws = Draws({name: np.asarray(value)[None] for name, value in drawn.items()}, stats)
     log_weight, k = importance.smoothed(log_p - log_q)
@@ -264,7 +286,7 @@ def _mapped(
 
 
 def _changes(before: xr.DataTree, after: xr.DataTree, model: Model[Any]) -> pd.DataFrame:
-    """Ranks, labels and verdicts that are other ones, by name."""
+    """Ranks, labels and verdicts that are other ones, by name, with probabilities."""
     tables = {}
     for name, find in (("rank", _ranks), ("label", _labels), ("verdict", _verdicts)):
         found = {
@@ -272,7 +294,9 @@ def _changes(before: xr.DataTree, after: xr.DataTree, model: Model[Any]) -> pd.D
             for when, result in zip(_WHEN, (before, after), strict=True)
         }
         both = pd.DataFrame(found)
-        tables[name] = both[both["before"] != both["after"]]
+        changed = both[both["before"] != both["after"]]
+        chance = _chances[name](after, changed) if name in _chances and len(changed) else np.nan
+        tables[name] = changed.assign(probability=chance)
     return pd.concat(tables, names=["what", "name"]).reset_index()
 
 
@@ -285,13 +309,39 @@ def _ranks(result: xr.DataTree, model: Model[Any]) -> pd.Series:
     return mean.rank(ascending=False, method="first").astype(int).astype(object)
 
 
+def _chance_of_rank(result: xr.DataTree, changed: pd.DataFrame) -> Float[np.ndarray, " change"]:
+    """Probability of a rank at least as far as this from the one before."""
+    scores = scores_of(result["posterior"].dataset)
+    assert scores is not None
+    draws = scores.transpose("chain", "draw", ...).values.reshape(-1, scores.shape[-1])
+    rank = pd.DataFrame(scipy.stats.rankdata(-draws, axis=1))
+    rank.columns = [*map(name_text, scores.coords[scores.dims[-1]].values)]
+    after = changed["after"].to_numpy(float)
+    each = rank[changed.index].to_numpy()
+    is_better = changed["after"].to_numpy(float) < changed["before"].to_numpy(float)
+    return np.where(is_better, each <= after, each >= after).mean(0)
+
+
 def _labels(result: xr.DataTree, model: Model[Any]) -> pd.Series:
     """Most probable class of each item."""
     if "classes" not in result.children:
         return pd.Series(dtype=object)
-    chances = result["classes"]["responsibility"].transpose("item", ...)
-    frame: pd.DataFrame = chances.to_pandas()
+    frame = _classes(result)
     return frame.idxmax(axis=1).map(name_text).astype(object)
+
+
+def _classes(result: xr.DataTree) -> pd.DataFrame:
+    """Probability of each class of each item."""
+    frame: pd.DataFrame = result["classes"]["responsibility"].transpose("item", ...).to_pandas()
+    return frame
+
+
+def _chance_of_label(result: xr.DataTree, changed: pd.DataFrame) -> Float[np.ndarray, " change"]:
+    """Probability of the label that it has now."""
+    return _classes(result).rename(name_text).loc[changed.index].max(axis=1).to_numpy()
+
+
+_chances = {"rank": _chance_of_rank, "label": _chance_of_label}
 
 
 def _verdicts(result: xr.DataTree, model: Model[Any]) -> pd.Series:

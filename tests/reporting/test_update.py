@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.errors import DataError, SettingError
+from raters.errors import DataError, DataWarning, SettingError
 
 VOTES = rt.datasets.separated(num_items=8, num_annotators=4, num_votes=3000, seed=0)[0]
 
@@ -35,7 +35,7 @@ def test_an_update_agrees_with_a_fit_of_all_votes() -> None:
     assert float(abs(np.log(new_one.std(names) / spread)).max()) < 0.23
     # The new votes move the means by more than that.
     assert float(abs((first.mean(names) - last.mean(names)) / spread).max()) > 0.3
-    assert set(updated.changes) == {"what", "name", "before", "after"}
+    assert [*updated.changes] == ["what", "name", "before", "after", "probability"]
     assert "has not settled" not in rt.leaderboard(updated.result).to_html()
 
 
@@ -48,6 +48,41 @@ def test_new_annotators_have_their_prior_and_their_votes() -> None:
     assert posterior["annotator"].values.tolist() == [*map(str, VOTES.annotators), *names]
     spread = posterior["competence"].std(("chain", "draw"))
     assert float(spread[4:].mean()) > 1.3 * float(spread[:4].mean())
+
+
+def test_a_swap_of_ranks_has_its_probability() -> None:
+    old, new = parts(3)
+    before = rt.fit(rt.BTL(), old, rt.PGEM(), seed=0, progress=False)
+    order = before.posterior["reward"].mean(("chain", "draw")).argsort().values
+    better, worse = order[-1], order[-2]  # each vote is for the second against the first
+    votes = np.full(400, 1)
+    more = replace(
+        new.rows(np.zeros(400, int)),
+        first=better * votes,
+        second=worse * votes,
+        wins=0.0 * votes,
+        count=1.0 * votes,
+    )
+    updated = rt.update(before, more, progress=False)
+    rows = updated.changes.query("what == 'rank'").set_index("name")
+    names = [str(VOTES.items[place]) for place in (better, worse)]
+    assert rows.loc[names, "after"].tolist() == [2, 1]
+    reward = updated.result.posterior["reward"]
+    is_second = reward[..., worse] > reward[..., better]
+    assert rows.loc[names[1], "probability"] == pytest.approx(float(is_second.mean()), abs=0.02)
+
+
+@pytest.mark.parametrize("again", ["the same", "the last", "all and some"])
+def test_what_was_fitted_already_is_noticed(again: str) -> None:
+    old, new = parts(12)
+    before = rt.fit(rt.BTL(), old.joined(new), rt.PGEM(), seed=0, progress=False)
+    more = {
+        "the same": old.joined(new),
+        "the last": new,
+        "all and some": old.joined(new).joined(new),
+    }
+    with pytest.warns(DataWarning, match="already"):
+        rt.update(before, more[again], progress=False)
 
 
 def test_classes_are_fitted_again() -> None:
