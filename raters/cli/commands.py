@@ -35,7 +35,7 @@ from raters.judgements.reading.files import content_of, read_table, table_format
 from raters.kinds import kind_of, registered_kinds
 from raters.kinds.shapes import shapes_of
 from raters.program import Program
-from raters.reporting.board import scores_of
+from raters.reporting.board import check_order, scores_of
 from raters.reporting.facts import as_json, why_unjudged
 from raters.reporting.report import FORMS, check_form
 
@@ -332,6 +332,7 @@ def rank(given: Namespace) -> None:
         files.check_table(given)
     with collected_warnings():
         task, _ = task_of(given)
+        check_order(task.program)
         options = {"level": given.level, "unit": given.unit, "by": given.by, "seed": given.seed}
         board = rt.leaderboard(task.fit(log_likelihood=False), **options)
     board = replace(board, facts={**board.facts, "front": "command line"})

@@ -1,4 +1,5 @@
-"""Columns of rows beside the roles of a kind, such as times; those of text hold codes of levels."""
+"""Columns of rows beside the roles of a kind, such as times; those of text, and of numbers that
+single precision does not tell apart, hold codes of levels."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from jaxtyping import Float, Int
 from raters.errors import refuse_data
 from raters.judgements.names import Names, encode_names, match_names, names_array, shorten
 from raters.judgements.reading.columns import Column, read_number, read_numbers
-from raters.judgements.reading.features import distinct, single
+from raters.judgements.reading.features import LARGE, distinct, single
 
 
 def named(columns: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -29,7 +30,8 @@ def fields(read: Sequence[Column], names: tuple[str, ...]) -> dict[str, Any]:
     values, sizes, every = [], [], list[Any]()
     for column in read:
         levels: Names = ()
-        if np.isnan([read_number(value) for value in column.values]).any():
+        numbers = np.array([read_number(value) for value in column.values])
+        if np.isnan(numbers).any() or (np.abs(numbers) >= LARGE).any():  # Text, or seconds.
             (codes,), levels = encode_names([column], None, "columns")
             values.append(codes.astype(np.float64))
         else:

@@ -266,18 +266,24 @@ def scores_of(posterior: xr.Dataset) -> xr.DataArray | None:
     return next((posterior[site] for site in _SITES if site in posterior), None)
 
 
+def check_order(program: Program[Any]) -> None:
+    """Raise unless the model puts something in an order."""
+    names = [name for name in _SITES if name in program.sites]
+    if not names or len({*program.sites[names[0]].dims} - {"type"}) != 1:
+        many, name = kind_of(program.data).words.many, type(program.model).__name__
+        problem = f"is of {many} under {name}, which put nothing in an order"
+        refuse("result", problem=problem, expected="rt.audit says what they tell")
+
+
 def _boards(
     program: Program[Any], result: xr.DataTree, by: str | None
 ) -> tuple[str, dict[Any, xr.DataArray]]:
     """Axis of the entries, and draws of their scores by the name of each board."""
+    check_order(program)
     posterior = result["posterior"].dataset
     scores = scores_of(posterior)
-    lead = ("chain", "draw", "type")
-    axes = [] if scores is None else [str(name) for name in scores.dims if name not in lead]
-    if scores is None or len(axes) != 1:
-        many, name = kind_of(program.data).words.many, type(program.model).__name__
-        problem = f"is of {many} under {name}, which put nothing in an order"
-        refuse("result", problem=problem, expected="rt.audit says what they tell")
+    assert scores is not None
+    axes = [str(name) for name in scores.dims if name not in ("chain", "draw", "type")]
     if "type" in scores.dims:
         if by is not None:
             expected = "leave it out: there is a board for each type of annotators"

@@ -13,7 +13,7 @@ import raters as rt
 from raters.errors import DataError, DataWarning, SettingError
 from raters.reporting.judges.cheapest_panel import cheapest_panel
 from raters.reporting.judges.drift import drifts
-from raters.reporting.judges.verdicts import Verdicts
+from raters.reporting.judges.verdicts import Verdicts, times
 
 ACCURACY = {"ann": 0.85, "bob": 0.85, "good": 0.9, "copy": 0.9, "first": 0.7, "long": 0.7}
 NUM_QUESTIONS = 300
@@ -151,6 +151,17 @@ def test_a_judge_without_a_bias_is_not_accused() -> None:
     table = board(with_gold=True).table.loc["good"]
     for name in ("position_bias", "length_bias"):
         assert table[f"{name}_low"] < 0 < table[f"{name}_high"]
+
+
+def test_unix_seconds_are_times_as_dates_are() -> None:
+    table, _ = verdicts()
+    seconds = 1_700_000_000 + 60 * table["question"]
+    table = table.assign(seconds=seconds, date=pd.to_datetime(seconds, unit="s").astype(str))
+    labels = rt.Labels.from_frame(
+        table, item="question", annotator="judge", label="winner", columns=["seconds", "date"]
+    )
+    np.testing.assert_array_equal(times(labels, "seconds"), times(labels, "date"))
+    assert len(np.unique(times(labels, "seconds"))) == NUM_QUESTIONS
 
 
 def test_one_judge_is_measured_by_gold_and_votes_by_the_crowd() -> None:

@@ -24,9 +24,9 @@ from raters.judgements.reading.columns import (
 OF_ITEMS = ("features", "centre", "scale", "feature_names")
 OF_CHOOSERS = ("chooser_features", "chooser_centre", "chooser_scale", "chooser_names")
 # Features of comparisons are not scaled.
-_LARGE = 1e9
+LARGE = 1e9
 # Features of items are; their squares are summed.
-_LARGEST = 1e100
+LARGEST = 1e100
 _SUCH = "names=['age', 'length']"
 
 
@@ -111,8 +111,8 @@ def design(values: Features, names: tuple[str, ...], items: Names) -> dict[str, 
     dtype = np.float32 if values.dtype in (np.float16, np.float32) else np.float64
     values = values.astype(np.float64)
     check_finite(values, names, items)
-    if ((most := np.abs(values).max(0)) > _LARGEST).any():
-        expected = f"give numbers up to {_LARGEST:.0e} in size"
+    if ((most := np.abs(values).max(0)) > LARGEST).any():
+        expected = f"give numbers up to {LARGEST:.0e} in size"
         name = names[int(np.argmax(most))]
         refuse_data("features", name, "is too large for sums of its squares", expected)
     centre, scale = values.mean(0), values.std(0)
@@ -193,7 +193,7 @@ def differences(columns: Sequence[Column], names: Sequence[str]) -> Features | N
 
 def single(values: Features, names: Sequence[str], parameter: str = "features") -> Features:
     """In single precision; an error for numbers whose squares drown those of other features."""
-    if not (fits := (np.abs(values) < _LARGE).all(0)).all():
+    if not (fits := (np.abs(values) < LARGE).all(0)).all():
         name = names[int(np.argmin(fits))]
         expected = "subtract its mean, and divide it by its standard deviation"
         refuse_data(parameter, name, "is too large", expected)

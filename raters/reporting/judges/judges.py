@@ -82,7 +82,7 @@ class Judges(Board):
         """All about one judge."""
         if name_text(name) not in self.table.index:
             expected = f"name one of {shorten(self.table.index)}"
-            refuse("name", name, "is no judge of this board", expected)
+            refuse("card", name, "is no judge of this board", expected)
         row = self.table.loc[name_text(name)].dropna()
         drawn = [key for key in row.index if f"{key}_low" in row]
         rows = [_worded(key, row, key in drawn) for key in row.index if not key.endswith(_ENDS)]

@@ -17,6 +17,7 @@ from raters.judgements.comparisons import Comparisons
 from raters.judgements.counts import ranks
 from raters.judgements.labels import Labels
 from raters.judgements.names import name_text
+from raters.judgements.reading.columns import read_number
 
 # Answer of a tie; 0 and 1 stand for the two items of a pair in the order of their codes.
 TIE, _UNKNOWN = -1, -2
@@ -173,6 +174,9 @@ def times(data: Any, name: str) -> PerRow:
     values, levels = np.asarray(row_columns.values(data, name)), row_columns.levels(data, name)
     if not levels:
         return values.astype(float)
+    numbers = np.array([read_number(level) for level in levels])
+    if np.isfinite(numbers).all():  # Seconds, too large for single precision.
+        return np.asarray(numbers[values])
     try:
         dates = pd.to_datetime(pd.Series(levels, dtype=str), format="ISO8601", utc=True)
     except (ValueError, TypeError) as error:
