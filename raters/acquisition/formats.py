@@ -388,8 +388,8 @@ def _unanswered(entry: Mapping[str, Any], by: str) -> dict[str, Any]:
     beside = "meta" if "data" in entry else "metadata"
     kept = {"id", "data", "predictions", "fields", "suggestions", "vectors"}
     common = {name: value for name, value in entry.items() if name in kept}
-    empty = {} if "data" in entry else {"responses": {}}
-    return common | empty | {beside: {**(entry.get(beside) or {}), "by": by}}
+    common |= {} if "data" in entry else {"responses": {}}
+    return common | {beside: {**(entry.get(beside) or {}), "by": by}}
 
 
 def _exported(export: Any, control: str | None) -> Table:

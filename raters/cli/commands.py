@@ -332,7 +332,7 @@ def rank(given: Namespace) -> None:
         files.check_table(given)
     with collected_warnings():
         task, _ = task_of(given)
-        check_order(task.program)
+        check_order(task.program, "table")
         options = {"level": given.level, "unit": given.unit, "by": given.by, "seed": given.seed}
         board = rt.leaderboard(task.fit(log_likelihood=False), **options)
     board = replace(board, facts={**board.facts, "front": "command line"})

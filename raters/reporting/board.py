@@ -266,13 +266,13 @@ def scores_of(posterior: xr.Dataset) -> xr.DataArray | None:
     return next((posterior[site] for site in _SITES if site in posterior), None)
 
 
-def check_order(program: Program[Any]) -> None:
+def check_order(program: Program[Any], parameter: str = "result") -> None:
     """Raise unless the model puts something in an order."""
     names = [name for name in _SITES if name in program.sites]
     if not names or len({*program.sites[names[0]].dims} - {"type"}) != 1:
         many, name = kind_of(program.data).words.many, type(program.model).__name__
         problem = f"is of {many} under {name}, which put nothing in an order"
-        refuse("result", problem=problem, expected="rt.audit says what they tell")
+        refuse(parameter, problem=problem, expected="an audit says what they tell")
 
 
 def _boards(

@@ -69,7 +69,9 @@ def table(content: Any, control: str | None) -> Table:
     _check_tasks(tasks)
     done = [*annotations_in(tasks), *_predictions(tasks)]
     named = ((name, form) for one in done for name, form, _ in one.answers)
-    none_chosen = [(name, CHOICE, []) for name, form in dict.fromkeys(named) if form == CHOICE]
+    none_chosen: list[tuple[str, str, Any]] = [
+        (name, CHOICE, []) for name, form in dict.fromkeys(named) if form == CHOICE
+    ]
     for one in done:
         given = one.answers or none_chosen
         left["annotation(s) cancelled or skipped"] += one.is_skipped
