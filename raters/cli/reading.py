@@ -288,6 +288,8 @@ def read_given(given: Namespace, fitted: Model[Any] | None = None) -> tuple[Mode
     model = fitted or model_given(given, shape.kind, [*own, *given.roles])
     implied, drop = shape.kind.implied(model), given.drop_bad_rows
     read = read_as(shape, table, own, values, implied=implied, drop=drop, repeats=repeats)
+    if given.model is None and fitted is None:
+        model = _that_takes(read.judgements, model, shape.kind)
     options = [
         f"{flag_of(name, roles[name])} {value}"
         for name, value in read.roles.items()
@@ -302,6 +304,15 @@ def read_given(given: Namespace, fitted: Model[Any] | None = None) -> tuple[Mode
     for line in notes:
         note(line, given.quiet)
     return model, read
+
+
+def _that_takes(data: Any, usual: Model[Any], kind: Kind) -> Model[Any]:
+    """The usual model, or the first other one where it does not take the data, such as a fine
+    scale."""
+    if usual.why_not(data) is None:
+        return usual
+    others = (one() for one in kind.models if one is not type(usual))
+    return next((one for one in others if one.why_not(data) is None), usual)
 
 
 @dataclass(frozen=True)

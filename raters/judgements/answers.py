@@ -37,13 +37,14 @@ from raters.judgements.reading.columns import (
 from raters.judgements.roles import number_of
 
 _OPTIONAL = ("annotator", "count")
-# A scale has at most so many levels: each needs ratings of its own.
-MOST_LEVELS = 20
+# Levels that each need ratings of their own, and steps of a fine scale that is read as such.
+MOST_LEVELS, _FINE, _STEPS = 20, 200, 100
 
 
 class Answers(Judgements):
     """Base of the containers of answers: a judge gave a unit one of a scale."""
 
+    most_levels: ClassVar[int] = MOST_LEVELS
     scan: ClassVar[Any] = classmethod(scanned.scan)
 
     @classmethod
@@ -53,7 +54,7 @@ class Answers(Judgements):
         """Answers in some columns, and further fields that they give."""
         if cls.answer_scale == "binary":
             return [right(column) for column in columns], {}
-        codes, levels = _levels(columns, known["level"])
+        codes, levels = _levels(columns, known["level"], cls.most_levels)
         return codes, {"levels": levels}
 
     @classmethod
@@ -171,24 +172,44 @@ def _wide(frame: Any, role: str, name: Any, columns: Sequence[str] | None) -> Co
     return read
 
 
-def _levels(columns: Sequence[Column], known: Iterable[Any] | None) -> tuple[list[Codes], Names]:
+def _levels(
+    columns: Sequence[Column], known: Iterable[Any] | None, most: int
+) -> tuple[list[Codes], Names]:
     """Codes of columns of ratings, −1 where they are empty, and the levels from the lowest."""
     if known is not None:
         codes, names = encode_names(columns, name_list(known, "levels"), "level")
     else:
         every = np.concatenate(numbers := [_ratings(column) for column in columns])
         each = np.unique(every[~np.isnan(every)])
+        if len(each) > MOST_LEVELS:
+            each = _evenly_spaced(each)
+            numbers = [each[np.abs(one[:, None] - each).argmin(1)] for one in numbers]
         if whole := bool((each == np.round(each)).all()):
             _warn_of_gaps(each.astype(int))
         names = tuple(int(one) if whole else name_text(float(one)) for one in each)
         places = [np.where(np.isnan(one), -1, np.searchsorted(each, one)) for one in numbers]
         codes = [place.astype(np.int32) for place in places]
-    if not 2 <= len(names) <= MOST_LEVELS:
+    if not 2 <= len(names) <= most:
         longest = max(columns, key=lambda column: len(column.values))
-        expected = f"a scale has 2 to {MOST_LEVELS} levels: name the others, or join neighbours"
+        expected = f"a scale has 2 to {most} levels: name the others, or join neighbours"
         problem = f"holds {len(names)} different rating(s)"
         longest.refuse(problem, expected, "levels=[1, 2, 3, 4, 5]")
     return codes, names
+
+
+def _evenly_spaced(numbers: Numbers) -> Numbers:
+    """Levels of the coarsest evenly spaced scale that these numbers are on, or nearly on."""
+    lowest, highest = numbers[0], numbers[-1]
+    for power in (1, 10, 100):
+        places = np.round((numbers - lowest) * power)
+        step = max(int(np.gcd.reduce(places.astype(np.int64))), 1)
+        if np.allclose(places, (numbers - lowest) * power) and places[-1] <= step * _FINE:
+            return np.round(lowest + np.arange(0, places[-1] + step, step) / power, 10)
+    warn_data(
+        f"{len(numbers):,} different ratings are put on the nearest of {_STEPS + 1} levels from"
+        f" {lowest:g} to {highest:g}"
+    )
+    return np.linspace(lowest, highest, _STEPS + 1)
 
 
 def _ratings(column: Column) -> Numbers:

@@ -59,6 +59,7 @@ class Ratings(OnScale):
     axes = {"item": "item", "annotator": "annotator", "rating": "level"}
     names = {"item": "items", "annotator": "annotators", "level": "levels"}
     answer = "rating"
+    most_levels = 201
 
     # ---------------------------------------------------------------- building
 
@@ -89,7 +90,8 @@ class Ratings(OnScale):
             Column with the number of equal ratings that a row stands for.
         levels : iterable, optional
             All levels of the scale, the lowest first; needed where ratings are no numbers. Without
-            it, the different numbers in the column, ascending.
+            it, the different numbers in the column, ascending; where those are more than 20, as on
+            a scale to 100, all of an evenly spaced scale, for `raters.models.FineScale`.
         items, annotators : iterable, optional
             All names in the order wanted, also of those that the table does not mention.
         aggregate : bool
@@ -99,7 +101,7 @@ class Ratings(OnScale):
         ------
         DataError
             When a column is missing or has missing values; a rating is none of `levels`, or no
-            number without them; there are fewer than 2 levels, or more than 20.
+            number without them; there are fewer than 2 levels, or more than 201.
 
         Examples
         --------

@@ -35,7 +35,7 @@ from raters.models.labels import (
 )
 from raters.models.numpyro_program import numpyro_model
 from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce, PlackettLuce
-from raters.models.ratings import ManyFacet
+from raters.models.ratings import FineScale, ManyFacet
 from raters.models.responses import GradedResponse, IdealPoint, Rasch, TwoPL
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "ExtendedBTL",
     "ExtendedPlackettLuce",
     "FactorBTL",
+    "FineScale",
     "GradedResponse",
     "GuesserBTL",
     "GuesserDawidSkene",

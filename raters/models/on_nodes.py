@@ -38,7 +38,7 @@ class Integrable[Data: Judgements](CheckedModel[Data]):
 
     @abc.abstractmethod
     def answers_at(
-        self, value: Float[Array, " *row"], other: Array, sites: Values
+        self, value: Float[Array, " *row"], other: Array, sites: Values, num_levels: int
     ) -> dist.Distribution:
         """Distribution of answers."""
 
@@ -82,7 +82,8 @@ class OnNodes(NodeModel):
         sites = self.model.sample_others(data.num_facets, data.num_answers)
         node, shape = spaced(self.nodes), (data.num_facets, self.nodes)
         code = jnp.broadcast_to(jnp.arange(data.num_facets)[:, None], shape)
-        answers = self.model.answers_at(jnp.broadcast_to(node, shape), code, sites)
+        value = jnp.broadcast_to(node, shape)
+        answers = self.model.answers_at(value, code, sites, data.num_answers)
         with numpyro.plate("pattern", data.num_units):
             mixture = GroupedMixture(
                 dist.Categorical(logits=-(node**2) / 2),

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -45,8 +46,10 @@ from raters.inference.polya_gamma.unconstrained import (
     sites_at,
     sites_at_each,
 )
+from raters.judgements.answers import MOST_LEVELS
 from raters.judgements.base import Judgements
-from raters.judgements.names import name_text, warn_data
+from raters.judgements.names import name_text, shorten, warn_data
+from raters.judgements.reading.columns import read_number
 from raters.model import Model, Values
 from raters.program import Program, Supports, pointwise_log_likelihood
 from raters.reporting.board import scores_of
@@ -162,10 +165,22 @@ def _with_same_names(old: Judgements, new: Judgements) -> tuple[Any, Any]:
         before, now = tuple(old.coords[axis]), tuple(new.coords[axis])
         known = set(map(name_text, before))
         names = (*before, *(name for name in now if name_text(name) not in known))
-        if len(set(map(type, names))) > 1:
+        if axis == "level" and len(names) > len(before):
+            names = _scale(names)
+        elif len(set(map(type, names))) > 1:
             names = tuple(map(name_text, names))
         old, new = old.with_names(axis, names), new.with_names(axis, names)
     return old, new
+
+
+def _scale(levels: Sequence[Any]) -> tuple[Any, ...]:
+    """Levels of two scales, the lowest first."""
+    numbers = [read_number(level) for level in levels]
+    if np.isnan(numbers).any() or len(levels) > MOST_LEVELS:
+        problem = f"has levels that the fit has not, which makes {shorten(levels)}"
+        expected = "read both with the same levels=[...], the lowest first, and fit them together"
+        refuse("more", problem=problem, expected=expected)
+    return tuple(levels[place] for place in np.argsort(numbers))
 
 
 def _check_new(old: Any, new: Any) -> None:
@@ -189,6 +204,9 @@ def _moved(
     if program.counts_classes:  # Probabilities near 0 have tails that no affine map keeps.
         return None
     size = sum(math.prod(site.shape) for site in before.sites.values())
+    names = ((data.coords[axis] for data in (before.data, old)) for axis in old.named_axes())
+    if any(tuple(now[: len(was)]) != tuple(was) for was, now in names):
+        return None  # As with a new lowest level.
     values = draws_of(before, result, min(_MOST, max(_FEWEST, _EACH * size)), seed)[0]
     number = len(next(iter(values.values())))
     wide = Program(model, old)

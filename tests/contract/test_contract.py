@@ -40,7 +40,7 @@ FIRST = {
     ),
     "ranked": (rt.PlackettLuce(), rt.ExtendedPlackettLuce(), rt.models.MixturePlackettLuce()),
     "answered": (rt.Rasch(), rt.TwoPL(), rt.models.IdealPoint()),
-    "rated": (rt.ManyFacet(),),
+    "rated": (rt.ManyFacet(), rt.models.FineScale()),
     "graded": (rt.models.GradedResponse(),),
     "chosen": (
         rt.MultinomialLogit(),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.integrate
 from scipy.special import expit, softmax
-from scipy.stats import norm
+from scipy.stats import norm, spearmanr
 
 import raters as rt
+from raters.distributions.levels import NormalLevel
 from raters.distributions.normals import OrderedNormal
 from raters.distributions.rows import Tabulated
 from raters.inference.polya_gamma import tables
@@ -29,7 +31,7 @@ SITES = {
 def test_probabilities_of_levels_are_those_of_neighbouring_levels() -> None:
     """The log-odds of two neighbouring levels are α β r − ρ − τ − δ."""
     reward, who = np.array([-1.0, 0.0, 2.0, 0.5]), np.array([0, 1, 0, 1])
-    probs = np.asarray(rt.ManyFacet().answers_at(reward, who, SITES).probs)
+    probs = np.asarray(rt.ManyFacet().answers_at(reward, who, SITES, 3).probs)
     location = 1.3 * SITES["competence"][who] * reward - SITES["severity"][who]
     step = SITES["threshold"] + SITES["threshold_deviation"][who]
     odds = np.log(probs[:, 1:] / probs[:, :-1])
@@ -40,8 +42,79 @@ def test_probabilities_of_levels_are_those_of_neighbouring_levels() -> None:
 
 def test_two_levels_are_a_logistic_model() -> None:
     sites = SITES | {"threshold": np.array([0.3]), "threshold_deviation": np.zeros((2, 1))}
-    probs = rt.ManyFacet().answers_at(np.array([0.8]), np.array([0]), sites).probs
+    probs = rt.ManyFacet().answers_at(np.array([0.8]), np.array([0]), sites, 3).probs
     assert float(probs[0, 1]) == pytest.approx(expit(1.3 * 1.2 * 0.8 - 0.4 - 0.3), rel=1e-5)
+
+
+def test_levels_of_a_fine_scale_are_intervals_of_a_normal_number() -> None:
+    location, precision = np.array([0.3, -5.0, 8.0, 40.0]), np.array([0.7, 2.0, 3.0, 5.0])
+    level = NormalLevel(jnp.asarray(location), jnp.asarray(precision), 101)
+    cut = np.concatenate([[-np.inf], 4 * np.arange(1, 101) / 101 - 2, [np.inf]])
+    bounds = precision[:, None] * cut - location[:, None]
+    # In the lower tail, where differences of probabilities keep their digits.
+    flipped = np.where(bounds.sum(1, keepdims=True, where=np.isfinite(bounds)) > 0, -bounds, bounds)
+    expected = np.abs(np.diff(norm.cdf(flipped), axis=1))
+    np.testing.assert_allclose(level.probs, expected, atol=1e-6)
+    log_prob = np.stack([level.log_prob(jnp.full(4, value)) for value in range(101)], 1)
+    likely = expected > 1e-30
+    np.testing.assert_allclose(log_prob[likely], np.log(expected[likely]), rtol=2e-3)
+    slope = jax.grad(
+        lambda x: NormalLevel(x, jnp.ones(3), 101).log_prob(jnp.array([0, 50, 100])).sum()
+    )
+    assert np.isfinite(slope(jnp.array([-30.0, 90.0, 30.0]))).all()
+    draws = np.asarray(level.sample(jax.random.key(0), (4000,)))
+    # Means of 4,000 draws; 5 standard errors are a false alarm of 1e-6.
+    mean = expected @ np.arange(101)
+    sd = np.sqrt(expected @ np.arange(101) ** 2 - mean**2)
+    np.testing.assert_allclose(draws.mean(0), mean, atol=5 * sd.max() / np.sqrt(4000))
+
+
+@pytest.mark.parametrize(
+    ("scores", "levels"),
+    [
+        (range(3, 99), range(3, 99)),
+        ([5 * one for one in range(25)], range(0, 121, 5)),
+        ([one / 2 for one in range(30)], [f"{one / 2:g}" for one in range(30)]),
+    ],
+)
+def test_a_fine_scale_is_evenly_spaced(scores, levels) -> None:
+    some = [one for one in scores if one != scores[7]]  # a level that nothing is on
+    ratings = rt.Ratings.from_frame(
+        {"page": some, "score": some}, item="page", rating="score", annotator=None
+    )
+    assert ratings.levels == tuple(levels)
+    written = [float(ratings.levels[code]) for code in ratings.rating]
+    assert written == [float(ratings.items[code]) for code in ratings.item]
+    reason = rt.ManyFacet().why_not(ratings)
+    assert "FineScale" in reason
+
+
+def test_numbers_without_levels_are_rounded(recwarn) -> None:
+    scores = np.random.default_rng(0).gamma(2.0, size=300)
+    ratings = rt.Ratings.from_frame(
+        {"page": range(300), "score": scores}, item="page", rating="score"
+    )
+    assert "nearest of 101 levels" in str(recwarn[0].message)
+    back = np.array(list(map(float, ratings.levels)))[np.asarray(ratings.rating)]
+    assert np.abs(back - scores[list(ratings.items)]).max() <= np.ptp(scores) / 200 + 1e-9
+
+
+@pytest.mark.filterwarnings("ignore:the chains")  # A rank needs few draws.
+def test_a_fine_scale_tells_whom_to_follow() -> None:
+    """Annotators with noise of 6 and 8 points among others with 30 and 40."""
+    rng = np.random.default_rng(3)
+    quality, noise = rng.normal(size=60), np.array([6.0, 8.0, 30.0, 40.0, 40.0])
+    page, rater = np.repeat(np.arange(60), 5), np.tile(np.arange(5), 60)
+    score = np.round(50 + 12 * quality[page] + noise[rater] * rng.normal(size=300)).clip(0, 100)
+    table = pd.DataFrame({"page": page, "rater": rater, "score": score.astype(int)})
+    ratings = rt.Ratings.from_frame(table, item="page", annotator="rater", rating="score")
+    nuts = rt.NUTS(draws=200, warmup=300, chains=1)
+    result = rt.fit(rt.models.FineScale(), ratings, nuts, seed=0, progress=False)
+    reward = result.posterior["reward"].mean(("chain", "draw")).to_series()[range(60)]
+    mean = table.groupby("page")["score"].mean()
+    assert spearmanr(reward, quality).statistic > spearmanr(mean, quality).statistic + 0.05
+    precision = result.posterior["precision"].mean(("chain", "draw")).to_series()
+    assert precision[[0, 1]].min() > 2 * precision[[2, 3, 4]].max()
 
 
 def test_graded_levels_are_differences_of_logistic_functions() -> None:
@@ -111,7 +184,7 @@ def test_marginal_likelihood_is_an_integral() -> None:
     marginal = rt.ManyFacet().marginal(ratings)
 
     def density(reward: float) -> float:
-        fn = rt.ManyFacet().answers_at(np.full(2, reward), np.array([0, 1]), SITES)
+        fn = rt.ManyFacet().answers_at(np.full(2, reward), np.array([0, 1]), SITES, 3)
         probs = np.asarray(fn.probs, float)
         return probs[0, 2] * probs[1, 1] * norm.pdf(reward)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import raters as rt
@@ -93,6 +94,23 @@ def test_classes_are_fitted_again() -> None:
     updated = rt.update(before, new, progress=False)
     assert updated.pareto_k == np.inf
     assert updated.result["observed_data"].sizes["row"] == old.num_rows + new.num_rows
+
+
+def test_a_new_lowest_level_comes_first() -> None:
+    ratings, _ = rt.datasets.rating_crowd(12, 3, num_levels=4, seed=0)
+    lowest = np.asarray(ratings.rating) == 0
+    more = ratings.rows(np.flatnonzero(lowest)).to_frame()
+    rest = ratings.rows(np.flatnonzero(~lowest)).to_frame()
+    roles = {"item": "item", "annotator": "annotator", "rating": "rating"}
+    old, new = (
+        rt.Ratings.from_frame(rows, **roles) for rows in (rest, pd.concat([more, rest[:9]]))
+    )
+    before = rt.fit(rt.ManyFacet(), old, rt.PGEM(draws=100), seed=0, progress=False)
+    updated = rt.update(before, new, progress=False)
+    assert updated.result.posterior["step"].values.tolist() == [2, 3, 4]
+    text = rt.Ratings.from_frame(more.assign(rating="low"), **roles, levels=["low", "high"])
+    with pytest.raises(SettingError, match="same levels"):
+        rt.update(before, text, progress=False)
 
 
 def test_judgements_of_another_kind_are_refused() -> None:

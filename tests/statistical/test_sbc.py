@@ -73,6 +73,7 @@ _RATING_CASES = {
     f"{name} by NUTS": (model, rt.NUTS(draws=200, warmup=300, chains=1))
     for name, model in {
         "ManyFacet": rt.ManyFacet(),
+        "FineScale": rt.models.FineScale(),
         "positive ManyFacet": rt.ManyFacet(competence="positive", thresholds="shared"),
     }.items()
 }

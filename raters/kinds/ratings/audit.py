@@ -18,13 +18,14 @@ from raters.auditing.intervals import table
 from raters.errors import refuse
 from raters.errors.validation import share
 from raters.fitting.result import draws_of
+from raters.judgements.answers import MOST_LEVELS
 from raters.judgements.names import names_array
 from raters.judgements.ratings import Ratings
 from raters.kinds import AuditLimits, Quantities, sections
 from raters.kinds.orders import OrderCalibration, PerCompetence
 from raters.kinds.sections import shown
 from raters.model import Values
-from raters.models.ratings.many_facet import ManyFacet
+from raters.models.ratings.facets import FacetModel
 from raters.program import Program
 
 # Nodes of the standard normal rewards over which ratings are averaged, and their weights.
@@ -35,14 +36,16 @@ _DRAWS = 1000
 # Correlation of an annotator's ratings with the rewards within so many margins of 0: a guesser, as
 # an accuracy p within a margin of one half has 2p − 1 within two margins of 0.
 _MARGINS = 2
+# Sites of annotators beside their competences.
+_OF_ANNOTATORS = ("severity", "threshold_deviation", "precision")
 
 
 def quantities(program: Program[Ratings], result: xr.DataTree, limits: AuditLimits) -> Quantities:
     """Competence, correlation, severity and bias of each annotator."""
     share("margin", limits.margin)
-    model, data = check_many_facet(program), program.data
+    model, data = check_facets(program), program.data
     draws, few = draws_of(program, result)[0], draws_of(program, result, _DRAWS)[0]
-    mean, correlation = map(np.asarray, _of_average_items(model, few))
+    mean, correlation = map(np.asarray, _of_average_items(model, few, data.num_levels))
     number = data.answers_by("annotator")
     level = np.arange(1, data.num_levels + 1)
     return Quantities(
@@ -71,18 +74,18 @@ def _mean(
         return np.asarray(number @ score / number.sum(1))
 
 
-def check_many_facet(program: Program[Ratings]) -> ManyFacet:
-    """The model of a program, which must be `ManyFacet`."""
-    if not isinstance(program.model, ManyFacet):
+def check_facets(program: Program[Ratings]) -> FacetModel:
+    """The model of a program, which must have annotators' competences."""
+    if not isinstance(program.model, FacetModel):
         problem = "has no competences and severities to audit"
         expected = "fit ManyFacet, and pass that model and its result"
         refuse("model", program.model, problem, expected, instead="rt.ManyFacet()")
     return program.model
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=(0, 2))
 def _of_average_items(
-    model: ManyFacet, draws: Values
+    model: FacetModel, draws: Values, num_levels: int
 ) -> tuple[Float[Array, "draw annotator"], Float[Array, "draw annotator"]]:
     """Mean level of each annotator over standard normal rewards, and the correlation of the two."""
 
@@ -90,7 +93,7 @@ def _of_average_items(
         annotator = jnp.arange(len(values["severity"]))
         reward = jnp.broadcast_to(jnp.asarray(NODES)[:, None], (len(NODES), len(annotator)))
         other = jnp.broadcast_to(annotator, reward.shape)
-        probs = model.answers_at(reward, other, values).probs
+        probs = model.answers_at(reward, other, values, num_levels).probs
         level = jnp.arange(1.0, probs.shape[-1] + 1)
         weight = jnp.asarray(WEIGHTS)[:, None]
         at_node = probs @ level
@@ -105,7 +108,7 @@ def _of_average_items(
 
 def items(program: Program[Ratings], result: xr.DataTree, level: float) -> xr.Dataset:
     """Reward and fair rating of each item with their intervals, and what was rated."""
-    model, data = check_many_facet(program), program.data
+    model, data = check_facets(program), program.data
     draws = draws_of(program, result, _DRAWS)[0]
     score = data.scores()
     fair = np.asarray(_fair(model, draws, jnp.asarray(score)))
@@ -117,7 +120,7 @@ def items(program: Program[Ratings], result: xr.DataTree, level: float) -> xr.Da
 
 @partial(jax.jit, static_argnums=0)
 def _fair(
-    model: ManyFacet, draws: Values, score: Float[Array, " level"]
+    model: FacetModel, draws: Values, score: Float[Array, " level"]
 ) -> Float[Array, "draw item"]:
     """Mean score of each item under each draw, by the average annotator."""
 
@@ -125,10 +128,12 @@ def _fair(
         average = {
             name: value.mean(0, keepdims=True)
             for name, value in values.items()
-            if name in ("competence", "severity", "threshold_deviation")
+            if name in ("competence", *_OF_ANNOTATORS)
         }
         reward = values["reward"]
-        ratings = model.answers_at(reward, jnp.zeros(reward.shape, int), values | average)
+        ratings = model.answers_at(
+            reward, jnp.zeros(reward.shape, int), values | average, len(score)
+        )
         return jnp.asarray(ratings.probs @ score)
 
     return jnp.asarray(jax.lax.map(one, draws))
@@ -172,7 +177,8 @@ def severity(context: kinds.AuditContext) -> kinds.Section | None:
         return None
     apart = frame[(frame["bias_low"] > 0) | (frame["bias_high"] < 0)]
     apart = apart[apart["bias"].abs() >= _FAR]
-    few = frame[frame["levels_used"] < context.program.data.num_levels]
+    most = context.program.data.num_levels
+    few = frame[(frame["levels_used"] < most) & (most <= MOST_LEVELS)]
     names, bias = frame.index.tolist(), frame["bias"].tolist()
     numbers = {
         "severe_or_lenient": apart.index.tolist(),
@@ -204,22 +210,24 @@ class RatingCalibration(OrderCalibration):
 
     @classmethod
     def check(cls, program: Program[Any]) -> None:
-        """Raise unless the model is `ManyFacet`."""
-        check_many_facet(program)
+        """Raise unless the model has competences."""
+        check_facets(program)
 
     def _accuracies(self) -> PerCompetence:
         """Probability that two random items on different levels are in the right order."""
-        model = check_many_facet(self.program)
+        model = check_facets(self.program)
         draws = draws_of(self.program, self.result)[0]
         sites = {name: np.asarray(value, float).mean(0) for name, value in draws.items()}
         sites["competence"] = self.competences
-        for name in {"severity", "threshold_deviation"} & set(sites):
+        for name in {*_OF_ANNOTATORS} & set(sites):
             mean = sites[name].mean(0, keepdims=True)
             sites[name] = np.repeat(mean, len(self.competences), axis=0)
         grid = np.meshgrid(NODES, np.arange(len(self.competences)), indexing="ij")
         value, other = map(jnp.asarray, grid)
         average = {name: jnp.asarray(site) for name, site in sites.items()}
-        probs = np.asarray(model.answers_at(value, other, average).probs, float)
+        probs = np.asarray(
+            model.answers_at(value, other, average, self.program.data.num_levels).probs, float
+        )
         below = np.cumsum(probs, -1) - probs
         # Weight of the better node, then the worse one.
         both = np.tril(np.outer(WEIGHTS, WEIGHTS), -1)

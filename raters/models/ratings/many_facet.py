@@ -11,20 +11,19 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.distributions import Repeated
+from raters.errors import Reason
+from raters.judgements.answers import MOST_LEVELS
 from raters.judgements.ratings import Ratings
-from raters.model import Fit, Sign, Symmetry, Values
-from raters.models.mirror import open_mirror
-from raters.models.on_nodes import Integrable
+from raters.model import Values
+from raters.models.ratings.facets import FacetModel
 from raters.terms.base import sample_vectors
 from raters.terms.competence import sample_competence
 
-Competence = Literal["positive", "signed"]
 Thresholds = Literal["own", "shared"]
 
 
 @dataclass(frozen=True)
-class ManyFacet(Integrable[Ratings]):
+class ManyFacet(FacetModel):
     r"""Many-facet rating model: annotators differ in severity, in how they use the scale, and in
     how closely their ratings follow the items.
 
@@ -75,24 +74,16 @@ class ManyFacet(Integrable[Ratings]):
     ('annotator',)
     """
 
-    competence: Competence = "signed"
     thresholds: Thresholds = "own"
-
-    integrated = ("reward", "item", "annotator")
 
     reference: ClassVar[str] = "linacre1989many uto2020generalized"
 
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        return (Sign(("reward", "competence")),) if self.competence == "signed" else ()
-
-    def generate(self, data: Ratings) -> None:
-        with numpyro.plate("item", data.num_items):
-            reward = numpyro.sample("reward", dist.Normal(0.0, 1.0))
-        sites = self.sample_others(data.num_annotators, data.num_levels)
-        rating = self.answers_at(reward[data.item], data.annotator, sites)
-        with numpyro.plate("row", data.num_rows):
-            numpyro.sample("rating", Repeated(rating, data.count), obs=data.rating)
+    def why_not(self, data: Ratings) -> str | None:
+        if data.num_levels <= MOST_LEVELS:
+            return None
+        problem = f"has {data.num_levels} levels, and each needs ratings of its own"
+        expected = f"ManyFacet takes {MOST_LEVELS} at most, FineScale any number"
+        return Reason("rating", problem=problem, expected=expected, instead="rt.models.FineScale()")
 
     def sample_others(self, number: int, num_levels: int) -> Values:
         size = num_levels - 1
@@ -112,7 +103,7 @@ class ManyFacet(Integrable[Ratings]):
         return sites
 
     def answers_at(
-        self, value: Float[Array, " *row"], other: Array, sites: Values
+        self, value: Float[Array, " *row"], other: Array, sites: Values, num_levels: int
     ) -> dist.Distribution:
         competence, severity = sites["competence"], sites["severity"]
         slope = sites["discrimination"] * competence[other]
@@ -120,11 +111,6 @@ class ManyFacet(Integrable[Ratings]):
         below = _cumulated(sites, len(severity))
         level = jnp.arange(below.shape[-1])
         return dist.Categorical(logits=level * location[..., None] - below[other])
-
-    def start(self, data: Ratings) -> Values:
-        return {"reward": data.standard_levels("item")} | self.start_others(
-            data.answers_by("annotator")
-        )
 
     def start_others(self, counts: Float[np.ndarray, "other level"]) -> Values:
         number, size = counts.shape[0], counts.shape[1] - 1
@@ -138,19 +124,6 @@ class ManyFacet(Integrable[Ratings]):
         return start | (
             {"threshold_deviation": np.zeros((number, size))} if self.thresholds == "own" else {}
         )
-
-    def data_warnings(self, data: Ratings) -> tuple[str, ...]:
-        if len(np.unique(np.asarray(data.annotator))) > 1:
-            return ()
-        return (
-            "all ratings are by one annotator, whose competence and severity cannot be told from"
-            " what all annotators share; name the column that says who rated",
-        )
-
-    def fit_warnings(self, data: Ratings, fit: Fit) -> tuple[str, ...]:
-        if self.competence != "signed":
-            return ()
-        return open_mirror(fit.draws["competence"], data, "ratings")
 
 
 def _cumulated(sites: Values, num_annotators: int) -> Float[Array, "annotator level"]:

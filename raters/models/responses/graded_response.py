@@ -70,7 +70,7 @@ class GradedResponse(Integrable[GradedResponses]):
         with numpyro.plate("person", data.num_persons):
             ability = numpyro.sample("ability", dist.Normal(0.0, 1.0))
         sites = self.sample_others(data.num_items, data.num_levels)
-        response = self.answers_at(ability[data.person], data.item, sites)
+        response = self.answers_at(ability[data.person], data.item, sites, data.num_levels)
         with numpyro.plate("row", data.num_rows):
             numpyro.sample("response", Repeated(response, data.count), obs=data.response)
 
@@ -86,7 +86,7 @@ class GradedResponse(Integrable[GradedResponses]):
             }
 
     def answers_at(
-        self, value: Float[Array, " *row"], other: Array, sites: Values
+        self, value: Float[Array, " *row"], other: Array, sites: Values, num_levels: int
     ) -> dist.Distribution:
         discrimination, difficulty = sites["discrimination"][other], sites["difficulty"][other]
         above = discrimination[..., None] * (value[..., None] - difficulty)
