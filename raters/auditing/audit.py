@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from raters.auditing.influence import DECIDES
@@ -18,7 +19,7 @@ from raters.auditing.settling import Settling, settling
 from raters.auditing.together import combined, joint_anchor, judged_parts
 from raters.auditing.truth.anchor_check import JudgeComparison, difference
 from raters.auditing.truth.calibration import Anchor, Calibration, calibrated, check_crowd
-from raters.auditing.verdicts import DIFFERS, Costs, decided, enough, rule
+from raters.auditing.verdicts import DIFFERS, VERDICTS, Costs, decided, enough, rule
 from raters.errors import DataWarning, SettingError, refuse
 from raters.errors.validation import checked, finite, positive, share, whole
 from raters.fitting.fit import fit
@@ -26,7 +27,7 @@ from raters.fitting.parts import PART_OF, part
 from raters.fitting.result import check_data, check_several, draws_of, identity_of, program_of
 from raters.inference import Backend
 from raters.judgements.base import Judgements
-from raters.judgements.display import isolated
+from raters.judgements.display import Tabled, isolated
 from raters.judgements.names import plural, shorten
 from raters.kinds import AuditLimits, Quantities, kind_of
 from raters.model import Model
@@ -36,8 +37,16 @@ from raters.program import Program, models_of
 _MARGIN = 0.05
 
 
-@dataclass(frozen=True)
-class Audit:
+def by_verdict(audited: Audit) -> pd.DataFrame:
+    """The audit's table: those who should go, then those to look at, each least trusted first."""
+    frame = audited.table.to_dataframe().reset_index()
+    place = frame["verdict"].map(VERDICTS.index)
+    order = np.lexsort((frame[audited.judged], -frame["p_below"], place))
+    return frame.iloc[order].reset_index(drop=True)
+
+
+@dataclass(frozen=True, repr=False)
+class Audit(Tabled):
     """Audit of annotators, from `raters.audit`.
 
     Attributes
@@ -172,6 +181,15 @@ class Audit:
             expected = "audit one kind of judgement with gold, or with annotators as reference"
             refuse("audit", problem="has no calibration to compare judges by", expected=expected)
         return self.calibration.compare(one, other)
+
+    def __repr__(self) -> str:
+        number = by_verdict(self)["verdict"].value_counts(sort=False)
+        who = plural(self.judge).replace("_", " ")
+        verdicts = ", ".join(f"{one} {verdict}" for verdict, one in number.items())
+        return f"Audit of {number.sum()} {who}: {verdicts}"
+
+    def _head(self) -> pd.DataFrame:
+        return by_verdict(self).head(8)
 
     def __str__(self) -> str:
         frame = self.table.to_dataframe().sort_values(self.judged)

@@ -19,6 +19,7 @@ from raters.errors import DataError, refuse
 from raters.errors.validation import checked, share
 from raters.fitting.predict import answer_counts, probs_of_draws, single
 from raters.fitting.result import check_several, draws_of, program_of
+from raters.judgements.display import Tabled
 from raters.judgements.labels import Labels
 from raters.judgements.names import name_text, names_array, plural
 from raters.kinds import kind_of
@@ -42,8 +43,8 @@ class NothingShared(DataError):
     """Answers that do not show whether judges err together."""
 
 
-@dataclass(frozen=True)
-class Dependence:
+@dataclass(frozen=True, repr=False)
+class Dependence(Tabled):
     """Shared mistakes of judges, from `raters.checking.dependence`.
 
     Attributes
@@ -109,6 +110,12 @@ class Dependence:
         frame = pd.DataFrame(table)
         frame = frame[(frame["questions"] >= _FEWEST) & frame["correlation"].notna()]
         return frame.sort_values("correlation", ascending=False, ignore_index=True)
+
+    def __repr__(self) -> str:
+        return f"Dependence: {self.sentence}"
+
+    def _head(self) -> pd.DataFrame:
+        return self.pairs().head(8)
 
     def __str__(self) -> str:
         alike = self.pairs()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 from numpy.typing import ArrayLike
@@ -17,6 +18,7 @@ from raters.errors import DataError, refuse
 from raters.errors.validation import checked, share, whole
 from raters.fitting.predict import answer_counts, probs_of_draws, replicated, single, source_rows
 from raters.fitting.result import check_several, draws_of, program_of
+from raters.judgements.display import Tabled
 from raters.kinds import kind_of
 from raters.model import Model, Values
 from raters.program import Program
@@ -24,8 +26,8 @@ from raters.program import Program
 Both = Float[np.ndarray, "2 discrepancy draw"]
 
 
-@dataclass(frozen=True)
-class Check:
+@dataclass(frozen=True, repr=False)
+class Check(Tabled):
     """Posterior predictive checks, from `raters.check`.
 
     Attributes
@@ -58,6 +60,13 @@ class Check:
     def failed(self) -> list[str]:
         """Names of the discrepancies that fail."""
         return self.table["discrepancy"].values[self.table["fails"].values].tolist()
+
+    def __repr__(self) -> str:
+        fails = ", ".join(self.failed) or "nothing fails"
+        return f"Check of {self.table.sizes['discrepancy']} discrepancies: {fails}"
+
+    def _head(self) -> pd.DataFrame:
+        return self.table.to_dataframe().reset_index()
 
     def __str__(self) -> str:
         shown = ["observed", "replicated", "replicated_low", "replicated_high"]

@@ -26,7 +26,8 @@ Columns are options, and tell what was judged; `raters models` lists them all:
                --offered --best --worst
   responses    --person --item --correct, graded --response
   choices      --set --alternative --chosen, or --choice --alternatives A,B
-Also --annotator --count --feature --column --family --ties half --classes A,B."""
+Also --annotator --count --feature --column --family --ties half --classes A,B.
+Of exports, choices, ratings and pairwise answers; no spans, boxes or texts."""
 
 
 def _one(metavar: str, text: str | None = None, **settings: Any) -> dict[str, Any]:

@@ -26,11 +26,12 @@ from raters.auditing.verdicts import Costs
 from raters.checking.dependence import NothingShared
 from raters.cli import files, reading
 from raters.cli.files import Files, collected_warnings, note, show, write_table
-from raters.cli.reading import Task, chosen, dashed, flag_of, options_of, pairs, task_of
+from raters.cli.reading import Task, chosen, flag_of, options_of, pairs, task_of
 from raters.errors import DataError, SettingError, refuse
 from raters.errors.validation import share
 from raters.fitting.result import check_several, model_of
 from raters.judgements.base import Judgements
+from raters.judgements.names import dashed
 from raters.judgements.reading.files import content_of, read_table, table_format
 from raters.kinds import kind_of, registered_kinds
 from raters.kinds.shapes import shapes_of
@@ -38,6 +39,7 @@ from raters.program import Program
 from raters.reporting.board import check_order, scores_of
 from raters.reporting.facts import as_json, why_unjudged
 from raters.reporting.report import FORMS, check_form
+from raters.reporting.views import as_options
 
 # ---------------------------------------------------------------- audit and report
 
@@ -130,7 +132,7 @@ def _print(page: rt.reporting.Report, parts: dict[str, Part]) -> None:
     for name, part in parts.items():
         print(f"{name.upper()}\n")
         if part.text:
-            print(part.text)
+            print(as_options(part.text))
         else:
             show(part.table)
 
@@ -189,7 +191,10 @@ def _audited(
     page = rt.report(
         program.model, result, verdicts, dropped=without, questions=questions, questions_note=reason
     )
-    page = rt.reporting.Report({**page.facts, "front": "command line"}, page.files)
+    folder = given.out if isinstance(given.out, Path) else Path()
+    stored = given.file if given.file.suffix == ".nc" else folder / "result.nc"
+    came = {"front": "command line", "result": str(stored)}
+    page = rt.reporting.Report({**page.facts, **came}, page.files)
     parts = {n: _PARTS[n](task, result, known) for n in names if n in _PARTS}
     return result, page, parts, None if verdicts is None else verdicts.items
 
@@ -337,20 +342,20 @@ def rank(given: Namespace) -> None:
         board = rt.leaderboard(task.fit(log_likelihood=False), **options)
     board = replace(board, facts={**board.facts, "front": "command line"})
     if given.out is not None:
-        files.write_file(given.out, partial(_write_board, board), given.force)
+        files.write_file(given.out, partial(write_board, board), given.force)
         note(f"wrote {given.out}", given.quiet)
     print(board.to_text(), end="")
 
 
-def _write_board(board: rt.reporting.Leaderboard, path: Path) -> None:
-    """Write a leaderboard in the form that the ending of a file asks for."""
+def write_board(board: Any, path: Path) -> None:
+    """Write a board in the form that the ending of a file asks for."""
     ending = path.suffix.lower()
     if ending == ".png":
         board.plot().savefig(path)
     elif ending in FORMS:
         files.write_text(getattr(board, FORMS[ending])(), path)
     else:
-        write_table(board.table, path)
+        write_table(board.to_frame(), path)
 
 
 def suggest(given: Namespace) -> None:

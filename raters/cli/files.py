@@ -27,6 +27,7 @@ from raters.judgements.display import display_name, visible
 from raters.judgements.reading.files import ENDING, must_be_file, table_format
 from raters.reporting.facts import plain
 from raters.reporting.files import write_csv
+from raters.reporting.views import as_options
 
 # Writers of files by name.
 Files = dict[str, Callable[[Path], object]]
@@ -60,7 +61,7 @@ def collected_warnings() -> Iterator[list[str]]:
     seen: list[str] = []
 
     def keep(message: Any, *_args: Any, **_settings: Any) -> None:
-        text = visible(" ".join(str(message).split()))
+        text = as_options(visible(" ".join(str(message).split())))
         if text not in seen:
             seen.append(text)
             note(f"warning: {text}")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import replace
 from functools import partial
 
 import pandas as pd
 
 import raters as rt
 from raters.cli import files
+from raters.cli.commands import write_board
 from raters.cli.files import collected_warnings, note
 from raters.cli.reading import pairs, task_of
 from raters.errors import SettingError, refuse
@@ -50,12 +52,10 @@ def judges(given: Namespace) -> None:
             level=given.level,
             seed=given.seed,
         )
+    board = replace(board, facts={**board.facts, "front": "command line"})
     shown = board if given.card is None else board.card(given.card)
     for path in given.out:
-        write = partial(files.write_table, shown.to_frame())
-        if path.suffix in FORMS:
-            write = partial(files.write_text, getattr(shown, FORMS[path.suffix])())
-        files.write_file(path, write, given.force)
+        files.write_file(path, partial(write_board, shown), given.force)
         note(f"wrote {path}", given.quiet)
     print(shown)
 

@@ -27,7 +27,7 @@ from raters.errors.validation import instance
 from raters.fitting.result import data_of, model_of
 from raters.inference import Backend
 from raters.inference.defaults import default_backend, quick_backend
-from raters.judgements.names import name_text
+from raters.judgements.names import dashed, name_text
 from raters.judgements.reading.files import names_in, read_table
 from raters.kinds import Kind, kind_named, kind_of, register, registered_kinds
 from raters.kinds.reading import Reading, opened, read_as
@@ -39,12 +39,6 @@ _SWITCHES = {"yes": True, "true": True, "on": True, "no": False, "false": False,
 
 
 # ---------------------------------------------------------------- what there is to choose from
-
-
-def dashed(name: str) -> str:
-    """Name of a class or parameter on the command line: ``ExtendedBTL`` is ``extended-btl``."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name)
-    return words.replace("_", "-").lower()
 
 
 def models() -> dict[str, type[Model[Any]]]:

@@ -20,6 +20,7 @@ from raters.errors import DataError, refuse_data
 from raters.errors.validation import at_most, boolean, checked, finite, one_of, places, whole
 from raters.judgements import row_columns
 from raters.judgements.counts import Codes, Mask, Tallies, exact, ranks
+from raters.judgements.display import Tabled
 from raters.judgements.names import (
     Names,
     check_names,
@@ -40,7 +41,7 @@ from raters.judgements.reading.features import in_units_of_users, no_features, s
 PIECE = 1 << 18
 
 
-class Judgements:
+class Judgements(Tabled):
     """Base of the containers: a frozen dataclass, registered as a pytree, whose columns declare
     their roles.
 
@@ -269,6 +270,10 @@ class Judgements:
             size = self.num_units if axis == self.unit else len(getattr(self, field))
             sizes += [counted(size, axis.replace("_", " "))] if size else []
         return f"{type(self).__name__}({', '.join(sizes)})"
+
+    def _head(self) -> pd.DataFrame:
+        first = self.rows(slice(0, 8))
+        return (first.to_frame() if self.has_answers else first._named()).head(8)
 
     @property
     def has_answers(self) -> bool:

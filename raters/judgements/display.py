@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from itertools import accumulate
@@ -22,6 +23,19 @@ _MARKS = 4
 _JOINERS = "\u200c\u200d"
 _SIGNS = {"\n": "↵", "\r\n": "↵", "\t": "⇥"}
 _LETTERS = re.compile(r"\r\n|.", re.DOTALL)
+
+
+class Tabled:
+    """What notebooks show as its ``repr`` above the first rows of a table."""
+
+    def _head(self) -> Any:
+        """The first rows, as a data frame."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        table = self._head().map(lambda cell: display_name(cell) if isinstance(cell, str) else cell)
+        shown = table.to_html(index=False, float_format="{:.3g}".format)
+        return f"<p>{html.escape(visible(repr(self)))}</p>\n{shown}"
 
 
 def visible(text: str) -> str:

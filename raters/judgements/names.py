@@ -296,6 +296,12 @@ def plural(word: str) -> str:
     return f"{word}es" if word.endswith("s") else f"{word}s"
 
 
+def dashed(name: str) -> str:
+    """Name of a class or parameter on the command line: ``ExtendedBTL`` is ``extended-btl``."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name)
+    return words.replace("_", "-").lower()
+
+
 def counted(number: int, one: str, many: str = "") -> str:
     """A number with its noun, by default with the regular plural."""
     return f"{number:,} {one if number == 1 else many or plural(one)}"

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, Self
 
 import jax
 import numpy as np
+import pandas as pd
 from jaxtyping import Num, Shaped
 
 from raters.errors import refuse, refuse_data
@@ -152,6 +153,10 @@ class Together(Judgements):
             return f"{type(self).__name__}(...)"
         parts = ", ".join(f"{name}={part!r}" for name, part in self.by_name())
         return f"{type(self).__name__}({parts})"
+
+    def _head(self) -> pd.DataFrame:
+        parts = [(name, repr(part)) for name, part in self.by_name()]
+        return pd.DataFrame(parts, columns=["part", "judgements"])
 
     first_unit = _of_each("first_unit")
     unpadded = _of_each("unpadded")

@@ -16,6 +16,7 @@ from raters.errors import refuse, refuse_data
 from raters.errors.validation import is_list, nearest, one_of
 from raters.judgements import scanned
 from raters.judgements.base import Judgements
+from raters.judgements.display import Tabled
 from raters.judgements.labels import Repeats
 from raters.judgements.names import counted, plural, shown, warn_data
 from raters.judgements.reading.files import (
@@ -49,7 +50,7 @@ _FEW = 10
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reading(Tabled):
     """Judgements as they were read, and how.
 
     Attributes
@@ -76,6 +77,9 @@ class Reading:
         return "; ".join([self.summary, *self.worded_notes(str), f"read by {', '.join(read)}"])
 
     __repr__ = __str__
+
+    def _head(self) -> pd.DataFrame:
+        return self.judgements._head()
 
     @property
     def summary(self) -> str:

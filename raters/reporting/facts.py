@@ -15,7 +15,7 @@ import pandas as pd
 import xarray as xr
 
 from raters.auditing.agreement import agreement, is_measurable, pairwise
-from raters.auditing.audit import Audit, audit
+from raters.auditing.audit import Audit, audit, by_verdict
 from raters.auditing.verdicts import DIFFERS, IN_QUESTION, VERDICTS
 from raters.errors import DataError, DataWarning, refuse
 from raters.fitting.result import program_of
@@ -135,14 +135,6 @@ def fit_facts(result: xr.DataTree) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------- judges
-
-
-def by_verdict(audited: Audit) -> pd.DataFrame:
-    """The audit's table: those who should go, then those to look at, each least trusted first."""
-    frame = audited.table.to_dataframe().reset_index()
-    place = frame["verdict"].map(VERDICTS.index)
-    order = np.lexsort((frame[audited.judged], -frame["p_below"], place))
-    return frame.iloc[order].reset_index(drop=True)
 
 
 def judges(audited: Audit) -> list[dict[str, Any]]:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pandas as pd
 
+from raters.auditing.audit import by_verdict
 from raters.kinds import AuditContext, Section, kind_of
-from raters.reporting.facts import by_verdict, plural_noun
+from raters.reporting.facts import plural_noun
 
 # A number with a sign is no formula. What looks marked is marked once more, so that it comes back.
 _FORMULA = re.compile(r"'*([=@\t\r]|[+-](?!\d*\.?\d+$))").match

@@ -74,6 +74,9 @@ class Update(NamedTuple):
     changes: pd.DataFrame
     pareto_k: float
 
+    def __repr__(self) -> str:
+        return f"Update: {len(self.changes)} changes\n{self.changes.head(8)}"
+
 
 @checked
 def update(

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from raters import inference
 from raters.judgements.display import ISOLATED, SHORT, WHOLE, display_name, isolated, visible
+from raters.judgements.names import dashed
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -19,72 +21,58 @@ if TYPE_CHECKING:
 _ROWS = 500
 # Up to so many judges are shown at once in a page; of more, only the first.
 _OPEN, _FIRST = 30, 10
+# Figures of a page; what else is drawn is folded.
+_FIGURES = 3
+# A model, a back-end or a verb as one writes it in Python.
+_PYTHON = re.compile(
+    r"\brt\.(?:(?:models\.)?([A-Z]\w*)\(((?:\w+=[^=(),]+(?:, )?)*)\)|(audit|check)\b)"
+)
 
 
 def html(facts: Mapping[str, Any]) -> str:
     """The report as an HTML page."""
     page = _prepared(facts)
-    people = page["annotators"]
+    people, sections = page["annotators"], page["sections"]
     page["first"] = people if len(people) <= _OPEN else people[:_FIRST]
-    if people:
-        judged, threshold = page["columns"][0], facts["asked"]["threshold"]
-        drawn = [world for row in people for world in row.get("worlds", [row])]
-        page["scale"] = scale_of(drawn, judged["name"], *judged["marks"], threshold)
-        # In the upper row of numbers or the lower.
-        marks = [(mark, 0) for mark in judged["marks"] if mark != threshold]
-        page["marks"] = [*marks, (threshold, 1)]
-    for section in page["sections"].values():
-        section["scales"] = {
-            column["name"]: scale_of(section["rows"], column["name"], *column["marks"])
-            for column in section["columns"]
-            if column["form"] == "interval"
-        }
-        for column in section["columns"]:
-            column["marks"] = [(mark, 0) for mark in column["marks"]]
-    template = environment().get_template("report.html.jinja")
-    return template.render(page, rows_in_html=_ROWS).lstrip()
+    every = [*sections, *(["agreement"] if page["agreement"] else [])]
+    drawn = [key for key in sections if sections[key]["rows"] or sections[key]["matrices"]]
+    drawn += [key for key in every[len(sections) :] if page["agreement"]["mean"] is not None]
+    # Where nobody is judged, the first is the table.
+    page["open"] = drawn[: _FIGURES + (not people)]
+    page["folded"] = [key for key in every if key not in page["open"]]
+    return _rendered("report.html", page | {"rows_in_html": _ROWS})
 
 
 def markdown(facts: Mapping[str, Any]) -> str:
     """The report as Markdown, which is shorter."""
-    text = environment().get_template("report.md.jinja").render(_prepared(facts))
-    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+    return _rendered("report.md", _prepared(facts))
 
 
 def text(facts: Mapping[str, Any], rows: int) -> str:
     """The report as plain text for a terminal."""
-    template = environment().get_template("report.txt.jinja")
-    text = template.render(_prepared(facts), most=rows, columns_in_text=4)
-    lines = re.sub(r"\n{3,}", "\n\n", text).strip().split("\n")
-    return "\n".join(map(visible, lines)) + "\n"
+    return _rendered("report.txt", _prepared(facts) | {"most": rows, "columns_in_text": 4})
 
 
 def board(form: str, facts: Mapping[str, Any], rows: int = _ROWS) -> str:
     """A board as a page (``html``, or ``inline.html`` for a notebook), Markdown or text."""
-    say, records = partial(_say, facts), facts["rows"]
-    columns = [
-        column
-        | {"heading": say("heading", column)[0], "ends": f"{column['name']}_low" in records[0]}
-        for column in facts["columns"]
-    ]
-    drawn = [column for column in columns if column["form"] == "interval"]
-    scales = {
-        column["name"]: scale_of(records, column["name"], *column["marks"]) for column in drawn
-    }
     page = dict(facts) | {
-        "say": say,
+        "say": partial(_say, facts),
         "words": _worded(facts, "finding", facts["notes"]),
+        "meanings": _say(facts, "meanings_of", facts["columns"], []),
         "level": f"{facts['asked']['level']:.0%}",
-        "columns": columns,
-        "scales": scales,
+        "columns": _headed(facts, facts["columns"], facts["rows"]),
+        "most": rows,
     }
-    for column in columns:
-        column["marks"] = [(mark, 0) for mark in column["marks"]]
-    text = environment().get_template(f"board.{form}.jinja").render(page, most=rows)
+    return _rendered(f"board.{form}", page)
+
+
+def _rendered(form: str, page: Mapping[str, Any]) -> str:
+    """A page without needless blank lines, and in a terminal without what cannot be seen."""
+    text = environment().get_template(f"{form}.jinja").render(page)
     if form.endswith("html"):
         return text.lstrip()
-    text = re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
-    return "\n".join(map(visible, text.split("\n"))) if form == "txt" else text
+    lines = re.sub(r"\n{3,}", "\n\n", text).strip().split("\n")
+    return "\n".join(map(visible, lines) if form.endswith("txt") else lines) + "\n"
 
 
 def board_answer(facts: Mapping[str, Any]) -> str:
@@ -95,7 +83,7 @@ def board_answer(facts: Mapping[str, Any]) -> str:
 def summary(facts: Mapping[str, Any]) -> list[str]:
     """The answer, what it stands on, and what would change it, in lines."""
     page, say = _prepared(facts), partial(_say, facts)
-    answer = [page["headline"], facts["answer"]["stands_on"], *say("not_final")]
+    answer = [page["headline"], *say("stands_on"), *say("not_final")]
     return [*answer, *page["sure"], *page["steps"]]
 
 
@@ -103,54 +91,63 @@ def _say(facts: Mapping[str, Any], name: str, *arguments: Any) -> list[str]:
     """Lines of a macro of the template of words."""
     macro = getattr(environment().get_template("words.jinja").module, name)
     lines = str(macro(*arguments, facts)).splitlines()
-    return [" ".join(line.split()) for line in lines if line.strip()]
+    lines = [" ".join(line.split()) for line in lines if line.strip()]
+    return list(map(as_options, lines)) if facts.get("front") == "command line" else lines
+
+
+def as_options(text: str) -> str:
+    """A text with the options of the command line in place of Python."""
+
+    def option(found: re.Match[str]) -> str:
+        name, settings, verb = found.groups()
+        if verb:
+            return {"audit": "raters audit", "check": "raters audit --with check"}[verb]
+        chosen = f"--model {dashed(name)}"
+        if name in inference.__all__:
+            chosen = f"--backend {name.removeprefix('PG').lower()}"
+        given = re.findall(r"[^\s,]+", settings.replace('"', ""))
+        return " --set ".join([chosen, *given])
+
+    return _PYTHON.sub(option, text)
 
 
 def _worded(facts: Mapping[str, Any], group: str, entries: Any) -> list[str]:
     """Words of findings, steps or limits; those of kinds outside of the package are their own."""
-    lines: list[str] = []
-    for entry in entries:
-        if "text" in entry:
-            lines.append(entry["text"])
-        else:
-            lines += _say(facts, f"{group}_{entry['code']}", entry)
-    return lines
+    names = ["own" if "text" in one else f"{group}_{one['code']}" for one in entries]
+    said = [_say(facts, name, one) for name, one in zip(names, entries, strict=True)]
+    return [line for lines in said for line in lines]
 
 
 def _prepared(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The facts with their words."""
     say = partial(_say, facts)
 
-    def headed(columns: Any, rows: Any) -> list[dict[str, Any]]:
-        keys = rows[0] if rows else {}
-        return [
-            dict(column)
-            | {"heading": say("heading", column)[0], "ends": f"{column['name']}_low" in keys}
-            for column in columns
-        ]
-
     def column(name: str, form: str, heading: str) -> dict[str, Any]:
-        return {"name": name, "form": form, "heading": heading, "ends": False, "marks": []}
+        return {"name": name, "form": form, "heading": heading, "ends": False, "scale": None}
 
     sections = {
         key: dict(section)
         | {
             "words": _worded(facts, "finding", section["findings"]),
-            "columns": headed(section["columns"], section["rows"]),
+            "columns": _headed(facts, section["columns"], section["rows"]),
             "groups": _groups(section),
+            "meanings": say("meanings_of", section["columns"], section["matrices"]),
         }
         for key, section in facts["sections"].items()
     }
     people = [
-        dict(row) | {"why": "".join(say("reason", row["reason"])) if row["reason"] else ""}
+        dict(row) | {"why": "".join(say("reason", row["reason"])) if row["reason"] else "–"}
         for row in facts["annotators"]
     ]
-    first: list[str] = next((section["words"][:1] for section in sections.values()), [])
+    # The first finding is said above.
+    first: list[str] = []
+    for section in list(sections.values())[:1]:
+        first, section["words"] = section["words"][:1], section["words"][1:]
     headline = say("headline") if people else first
     return dict(facts) | {
         "say": say,
         "annotators": people,
-        "columns": headed(facts["columns"], people),
+        "columns": _headed(facts, facts["columns"], people),
         "sections": sections,
         "headline": headline[0] if headline else "",
         "sure": first * bool(people) + (say("sure") if people else []),
@@ -158,13 +155,28 @@ def _prepared(facts: Mapping[str, Any]) -> dict[str, Any]:
         "limits": _worded(facts, "limit", facts["limits"]),
         "level": f"{facts['asked']['level']:.0%}",
         "next": dict(facts["next"])
-        | {"question_columns": headed(facts["next"]["question_columns"], [])},
-        "meanings": lambda columns: [line for one in columns for line in say("meaning", one)],
+        | {"question_columns": _headed(facts, facts["next"]["question_columns"], [])},
         "judge_column": column(facts["judge"], "name", facts["words"]["judge"]),
         "verdict_column": column("verdict", "text", "verdict"),
         "reason_column": column("why", "text", "reason"),
         "count_column": column("judgements", "whole", facts["words"]["many"]),
     }
+
+
+def _headed(facts: Mapping[str, Any], columns: Any, rows: Any) -> list[dict[str, Any]]:
+    """Columns with their headings, and the scales of those that are drawn."""
+    keys = rows[0] if rows else {}
+    every = [world for row in rows for world in row.get("worlds", [row])]
+    headed = []
+    for column in columns:
+        name, marks = column["name"], list(column.get("marks", ()))
+        if name == facts["judged"] and "verdict" in keys:
+            marks.append(facts["asked"]["threshold"])
+        is_drawn = column["form"] == "interval" and rows
+        more = {"heading": _say(facts, "heading", column)[0], "ends": f"{name}_low" in keys}
+        more |= {"scale": scale_of(every, name, *marks) if is_drawn else None}
+        headed.append({**column, **more, "marks": sorted(set(marks))})
+    return headed
 
 
 def _groups(section: Mapping[str, Any]) -> list[dict[str, Any]]:

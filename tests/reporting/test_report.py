@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from html.parser import HTMLParser
 
 import numpy as np
@@ -17,6 +18,7 @@ from raters.errors import SettingError
 from raters.fitting.storage import to_json
 from raters.inference import Backend
 from raters.reporting import facts
+from raters.reporting.views import as_options
 from tests import hand
 from tests.refusals import raises_about
 
@@ -263,6 +265,9 @@ def test_convergence_is_a_code(chains, backend, attrs, code):
     assert fit["code"] == code
     assert fit["settled"] is fit["relied_on"] is report.facts["answer"]["relied_on"] is settled
     assert ("Do not act on this report yet" in str(report)) is not settled
+    assert (
+        report.to_html().count("Not final") == report.to_text().count("Not final") == (not settled)
+    )
     assert ("fit_again" in steps) is not settled
     assert ("check_exactly" in steps) == (code == "near")
     check_forms(report)
@@ -333,6 +338,43 @@ def test_every_form_shows_the_same_facts_whole_and_escaped(audited, tmp_path):
     assert {"annotators.csv", "items.csv", "competences.png"} <= set(report.files)
     assert len(pd.read_csv(tmp_path / "annotators.csv")) == 4
     assert (tmp_path / "competences.png").stat().st_size > 1000
+
+
+def test_the_table_comes_before_what_explains_it(audited):
+    html = rt.report(*audited).to_html()
+    order = ['class="answer', 'id="verdicts"', 'id="section-items"', 'id="next"', 'id="limits"']
+    places = [html.index(mark) for mark in order]
+    assert places == sorted(places)
+    assert html.count('<section aria-labelledby="section-') <= 3
+    assert "<small>Competence is" not in html
+
+
+def test_what_to_type_is_that_of_the_front_end(audited):
+    page = rt.report(*audited)
+    typed = rt.reporting.Report({**page.facts, "front": "command line", "result": "out/fit.nc"})
+    assert "rt.suggest(" in page.to_text()
+    for text in (typed.to_text(), typed.to_markdown(), typed.to_html()):
+        assert "raters suggest out/fit.nc" in text
+        assert re.search(r"\brt\.\w", text) is None
+    said = {
+        'rt.ExtendedBTL(competence="signed"),': "--model extended-btl --set competence=signed,",
+        "rt.models.OneCoin() or rt.NUTS()": "--model one-coin or --backend nuts",
+        "rt.PGGibbs(draws=9, chains=4)": "--backend gibbs --set draws=9 --set chains=4",
+        "rt.check says": "raters audit --with check says",
+        "rt.Candidates.of(data)": "rt.Candidates.of(data)",
+    }
+    assert {python: as_options(python) for python in said} == said
+
+
+def test_notebooks_show_a_line_and_the_first_rows(audited):
+    model, result, audit = audited
+    data = model.data_type.from_result(result)
+    both = rt.judgements.Together.of({"one": data.rows([0]), "other": data.rows([1, 2])})
+    for thing in (audit, data, data.unanswered(), both, rt.check(model, result)):
+        assert len(repr(thing).splitlines()) == 1
+        page = Page(f"<div>{thing._repr_html_()}</div>")
+        assert 1 < [tag for tag, _ in page.tags].count("tr") <= 9
+        assert "b" not in {tag for tag, _ in page.tags}
 
 
 # ---------------------------------------------------------------- mistakes
