@@ -152,7 +152,8 @@ class Journal:
         if is_new(journal_path(path)):
             facts = {f"identity/{name}": value for name, value in identity.items()}
             facts |= {f"setting/{name}": value for name, value in settings.items()}
-            facts |= {"tag": uuid.uuid4().hex[:4], "started": _now()}
+            # Read from a table, "282e-1" would be the number 28.2.
+            facts |= {"tag": f"q{uuid.uuid4().hex[:4]}", "started": _now()}
             _create(Path(path), facts, parts)
         journal = cls(path)
         for name, value in identity.items():
