@@ -155,6 +155,13 @@ def best_worst(ranked: rt.Rankings) -> rt.Rankings:
 
 
 @pytest.fixture(scope="session")
+def tied_ranks(ranked: rt.Rankings) -> rt.Rankings:
+    """Of the same sets as many places, of which up to three items share one."""
+    asked = dataclasses.replace(ranked, place=None, most_tied=3)
+    return rt.simulate(rt.PlackettLuce(ties="davidson"), asked, seed=0).data
+
+
+@pytest.fixture(scope="session")
 def ranked_fit(ranked: rt.Rankings, fit_quietly):
     """A model of them with competences, and its result."""
     model = rt.ExtendedPlackettLuce()

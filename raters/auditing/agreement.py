@@ -23,7 +23,7 @@ from raters.errors import DataError, DataWarning, refuse, refuse_data
 from raters.errors.validation import checked, share
 from raters.judgements import Comparisons
 from raters.judgements.base import Judgements
-from raters.judgements.counts import mean_ranks, ordered_pairs, ranks
+from raters.judgements.counts import mean_ranks, numbers_tied, ordered_pairs, ranks
 from raters.judgements.names import plural, shorten
 from raters.judgements.rankings import Rankings
 
@@ -361,7 +361,7 @@ def kendall_w(rankings: Rankings, level: float) -> pd.DataFrame:
     there = np.asarray(data.offered)[rows][0] >= 0
     place, count = np.asarray(data.place)[rows][:, there], np.asarray(data.weight, float)[rows]
     rank, left = mean_ranks(place, np.ones(place.shape, bool)), (place == 0).sum(1).astype(float)
-    tied, number = left**3 - left, count.sum()
+    tied, number = left**3 - left + (numbers_tied(place) ** 2.0 - 1).sum(1), count.sum()
     if number < 2 or rank.shape[1] < 2:
         raise DataError(
             "no two rankings are of the same items, so there is no agreement to measure; let a"

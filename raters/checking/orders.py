@@ -15,8 +15,9 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from raters.distributions import GroupedMixture
 from raters.distributions.choices import NOT_OFFERED, PlackettLuce
+from raters.distributions.davidson_luce import DavidsonLuce
 from raters.errors import SettingError
-from raters.judgements.counts import standing
+from raters.judgements.counts import numbers_tied, standing
 from raters.model import Model, Values
 from raters.program import Program
 from raters.program.traces import trace
@@ -41,10 +42,7 @@ class Stage(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        utility: Positions,
-        left: Bool[np.ndarray, "ranking position"],
-        chosen: Bool[np.ndarray, "ranking position"],
+        cls, utility: Positions, left: Bool[np.ndarray, "ranking position"], chosen: Positions
     ) -> Stage:
         """Stage from the items that are left, in the rankings that choose one."""
         left = left & chosen.any(1, keepdims=True)
@@ -95,12 +93,14 @@ class OrderDraw:
     def stages(self) -> Stages:
         """Choices place by place, and of the worst."""
         there = self.utility > NOT_OFFERED
-        number = standing(self.place)
+        # Each of the items that tie is chosen in part.
+        number, part = standing(self.place), 1 / numbers_tied(self.place)
         places = tuple(
-            Stage.of(self.utility, there & (number >= stage), self.place == stage)
+            Stage.of(self.utility, there & (number >= stage), part * (self.place == stage))
             for stage in range(1, max(int(self.place.max(initial=0)), 1) + 1)
         )
-        return Stages(places, Stage.of(-self.utility, there & (self.place <= 0), self.place < 0))
+        is_worst = part * (self.place < 0)
+        return Stages(places, Stage.of(-self.utility, there & (self.place <= 0), is_worst))
 
     def surprise(self, number: PerRanking) -> tuple[PerRanking, PerRanking]:
         """Log-probability of each ranking less its expectation, by choices, and its variance."""
@@ -148,8 +148,9 @@ def utility_and_places(fn: dist.Distribution, value: Array, key: OneKey) -> Draw
     )
 
 
-@utility_and_places.register
-def _(fn: PlackettLuce, value: Array, key: OneKey) -> Drawn:
+@utility_and_places.register(PlackettLuce)
+@utility_and_places.register(DavidsonLuce)
+def _(fn: PlackettLuce | DavidsonLuce, value: Array, key: OneKey) -> Drawn:
     return fn.utility, fn.sample(key)
 
 

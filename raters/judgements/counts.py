@@ -63,11 +63,19 @@ def standing(place: Sets) -> Sets:
     return np.select([place > 0, place < 0], [place, open_place + 1], open_place)
 
 
+def numbers_tied(place: Sets) -> Sets:
+    """Number of things in the place of each, and 1 of those without a place."""
+    number = np.maximum(place, 0).astype(np.int64)
+    cell = np.arange(len(place))[:, None] * (number.max(initial=0) + 1) + number
+    return np.where(place > 0, np.bincount(cell.ravel())[cell], 1)
+
+
 def mean_ranks(place: Sets, there: Bool[np.ndarray, "row position"]) -> Features:
-    """Ranks, of which items without a place share the mean of those that are left."""
+    """Ranks, of which those that tie, or have no place, share the mean of theirs."""
     size, placed = there.sum(1, keepdims=True), (place > 0).sum(1, keepdims=True)
     left = size - placed - (place < 0).sum(1, keepdims=True)
-    return np.select([place > 0, place < 0], [place, size], placed + (left + 1) / 2)
+    own = place + (numbers_tied(place) - 1) / 2
+    return np.select([place > 0, place < 0], [own, size], placed + (left + 1) / 2)
 
 
 def ordered_pairs(

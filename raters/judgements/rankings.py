@@ -23,6 +23,7 @@ from raters.judgements.counts import (
     Numbers,
     Sets,
     Tallies,
+    numbers_tied,
     ordered_pairs,
     place_within,
 )
@@ -56,9 +57,9 @@ Unranked = Literal["below", "not offered"]
 _MOST = 2**53
 
 
-def check_codes(size: int, depth: int) -> None:
+def check_codes(size: int, depth: int, tied: bool) -> None:
     """Raise where the orders have more numbers than double precision tells apart."""
-    if math.perm(size, depth) > _MOST:
+    if math.perm(size, depth) << (depth if tied else 0) > _MOST:
         problem = f"places of {size} items have more orders than a journal can hold"
         expected, line = "ask for fewer, or offer fewer items", "Candidates.sets(data, size=6)"
         refuse_data("depth", depth, problem, expected, instead=f"rt.{line}")
@@ -113,14 +114,17 @@ class Rankings(Judgements):
     offered : int array, shape (ranking, position)
         Codes of the items offered, ascending; −1 where a ranking has fewer.
     place : int array, shape (ranking, position), or None
-        Place of each, from 1 without gaps; 0 for an item without a place, and where there is none;
-        −1 for the worst of those without a place where it is named. None when the outcomes are not
-        known yet, as for `raters.simulate`.
+        Place of each: 1 and the number of items ahead, so that items of equal rank share a place
+        and leave a gap (1, 2, 2, 4); 0 for an item without a place, and where there is none; −1 for
+        the worst of those without a place where it is named. None when the outcomes are not known
+        yet, as for `raters.simulate`.
     annotators, items : tuple
         The names, in code order.
     lowest : int array, shape (ranking,), or None
         1 where the worst of the items without a place is asked for as well, else 0. None where it
         is asked for nowhere.
+    most_tied : int
+        Most items that may share a place: 1 where ranks are distinct.
 
     Examples
     --------
@@ -140,6 +144,7 @@ class Rankings(Judgements):
     annotators: tuple[Any, ...] = static()
     items: tuple[Any, ...] = static()
     lowest: Any = None
+    most_tied: int = static(1)
 
     axes = {"annotator": "annotator", "offered": "item"}
     names = {"annotator": "annotators", "item": "items"}
@@ -172,10 +177,12 @@ class Rankings(Judgements):
         ----------
         frame : pandas, polars or pyarrow table, or mapping of arrays
         ranking, item : str
-            Columns that name the ranking, and the item.
+            Columns that name the ranking, or what several annotators rank the items of, and the
+            item.
         rank : str
-            Column of ranks, from 1 for the best. An empty one says that the item was offered,
-            and comes below all that have a rank.
+            Column of ranks, from 1 for the best; equal ones are ties, and those behind may go on
+            as 2, as 3 or after a mean of 1.5. An empty one says that the item was offered, and
+            comes below all that have a rank.
         lowest : str, optional
             Column with 1 for the item named as the worst of those without a rank, and 0 or nothing
             for the others.
@@ -197,8 +204,7 @@ class Rankings(Judgements):
         Raises
         ------
         DataError
-            When a rank is below 1; when two items of a ranking have the same rank, since there is
-            no likelihood of ties; when a ranking names an item twice, places none, or has several
+            When a rank is below 1; when a ranking names an item twice, places none, or has several
             counts.
 
         Examples
@@ -217,14 +223,19 @@ class Rankings(Judgements):
         columns = read_columns(frame, roles, empty=empty, part_of=ranking, **others)
         of, names = columns.codes("ranking")
         what, item_names = columns.codes("item", items)
+        who, annotator_names = rankers(columns, annotators, names)
+        if annotator is not None and repeated(of, what).any():
+            # Each annotator ranks the items of a text.
+            each, of = np.unique(np.stack([of, who], 1), axis=0, return_inverse=True)
+            names = tuple(f"{names[one]} by {annotator_names[by]}" for one, by in each.tolist())
         if (twice := repeated(of, what)).any():
             item_name, name = item_names[what[np.argmax(twice)]], names[of[np.argmax(twice)]]
             problem = f"names {item_name!r} twice in the ranking {name!r}"
-            columns["item"].refuse(problem, "it must name an item once; leave out the other rows")
-        who, annotator_names = rankers(columns, annotators, names)
+            expected = "it must name an item once; leave out the other rows, or name `annotator`"
+            columns["item"].refuse(problem, f"{expected} where several rank the same items")
         if annotator is not None:
             who = one_each(of, columns["annotator"], who, names)
-        place = _placed(columns["rank"], of, names, columns["item"])
+        place = _placed(columns["rank"], of)
         place = _with_worst(columns.get("lowest"), of, names, place)
         number = columns.counts()
         if number is not None:
@@ -385,7 +396,8 @@ class Rankings(Judgements):
         offered[ranking, position], places[ranking, position] = item, place
         depth, named = (places > 0).sum(1).astype(np.int32), (places < 0).any(1).astype(np.int32)
         lowest = named if named.any() else None
-        data = cls(by[0], depth, count, offered, places, by[1], items, lowest)
+        most_tied = int(numbers_tied(places)[places > 0].max(initial=1))
+        data = cls(by[0], depth, count, offered, places, by[1], items, lowest, most_tied)
         return data.aggregate() if aggregate else data
 
     # ---------------------------------------------------------------- facts
@@ -425,10 +437,10 @@ class Rankings(Judgements):
         return np.arange(np.shape(self.offered)[1])
 
     def all_answered(self, answer: Any) -> Self:
-        """The item in one position comes first, and no other has a place."""
+        """The item in one position comes first, and no other has a place, where none may tie."""
         first = jnp.arange(np.shape(self.offered)[1]) == answer
         place = jnp.broadcast_to(first, np.shape(self.offered)).astype(jnp.int32)
-        return replace(self, place=place, count=None)
+        return replace(self, place=place, count=None, most_tied=1)
 
     def answer_table(
         self, table: Float[np.ndarray, "draw position ranking"]
@@ -498,26 +510,52 @@ class Rankings(Judgements):
         place = np.zeros(np.shape(self.offered), np.int32)
         for row, code in enumerate(codes.tolist()):
             size, named = self._shape_of(row)
-            check_codes(size, named)
-            numbers = np.arange(1, named + 1)
+            check_codes(size, named, self.most_tied > 1)
+            number = 1
+            for tie in self._ties_of(row, int(code)):
+                place[row, tie] = number
+                number += len(tie)
             if self._asks_worst(row):
-                numbers[-1] = -1
-            place[row, order_of(int(code), size, named)] = numbers
+                place[row, tie] = -1
         return place
+
+    def _ties_of(self, row: int, code: int) -> list[list[int]]:
+        """Positions of each place, in the order that a number stands for."""
+        size, named = self._shape_of(row)
+        orders, tied = math.perm(size, named), 0
+        if self.most_tied > 1 and code < orders << (named - 1):
+            tied, code = divmod(code, orders)
+        ties: list[list[int]] = []
+        for at, position in enumerate(order_of(code, size, named)):
+            if at and tied >> (at - 1) & 1:
+                ties[-1].append(position)
+            else:
+                ties.append([position])
+        return ties
+
+    def _code_of(self, row: int, ties: Iterable[Iterable[int]]) -> float:
+        """Number of an order of positions: that without ties, and one for each that ties."""
+        size, named = self._shape_of(row)
+        order, tied = list[int](), 0
+        for tie in map(sorted, ties):
+            tied |= sum(1 << (len(order) + at) for at in range(len(tie) - 1))
+            order += tie
+        return float(tied * math.perm(size, named) + order_code(order, size))
 
     def _alike(self, other: Self) -> tuple[Self, Self]:
         width = max(np.shape(part.offered)[1] for part in (self, other))
         asks = self.lowest is not None or other.lowest is not None
-        return self._widened(width, asks), other._widened(width, asks)
+        alike = width, asks, max(self.most_tied, other.most_tied)
+        return self._widened(*alike), other._widened(*alike)
 
-    def _widened(self, width: int, asks: bool) -> Self:
-        """The same rankings with more positions, and a column: is the worst asked for?"""
+    def _widened(self, width: int, asks: bool, most_tied: int) -> Self:
+        """The same rankings with more positions, larger ties, and whether the worst is asked."""
         more = ((0, 0), (0, width - np.shape(self.offered)[1]))
         place = None if self.place is None else np.pad(np.asarray(self.place), more)
         offered = np.pad(np.asarray(self.offered), more, constant_values=-1)
         none = np.zeros(self.num_rows, np.int32) if asks else None
         lowest = none if self.lowest is None else self.lowest
-        return replace(self, offered=offered, place=place, lowest=lowest)
+        return replace(self, offered=offered, place=place, lowest=lowest, most_tied=most_tied)
 
     def stages(self) -> Choices:
         """The rankings as choices: of the best of all items offered, then of the best of the rest.
@@ -535,8 +573,9 @@ class Rankings(Judgements):
         Raises
         ------
         DataError
-            When these are questions without answers, no place leaves a choice, or a ranking names
-            the worst: that is chosen by utilities turned round, as in no model of choices.
+            When these are questions without answers, no place leaves a choice, items tie, or a
+            ranking names the worst: that is chosen by utilities turned round, as in no model of
+            choices.
 
         Examples
         --------
@@ -549,6 +588,11 @@ class Rankings(Judgements):
         """
         if self.place is None:
             raise DataError("these are questions without answers, which choose nothing")
+        if self.most_tied > 1:
+            raise DataError(
+                "items of these rankings tie, and a choice is of one; fit the rankings themselves:"
+                " rt.fit(rt.PlackettLuce(ties='davidson'), rankings, seed=0)"
+            )
         if self.lowest is not None and np.any(np.asarray(self.lowest)):
             raise DataError(
                 "the worst is chosen by the lowest utility, and models of choices choose by the"
@@ -608,10 +652,14 @@ class Rankings(Judgements):
         lowest = 0 if self.lowest is None else np.asarray(self.lowest)
         ordered, number = np.sort(np.maximum(place, 0), axis=1), (place > 0).sum(1)
         wanted = np.arange(place.shape[1]) - (place.shape[1] - number)[:, None] + 1
-        wrong = (ordered != np.maximum(wanted, 0)) | ((place != 0) & (offered < 0))
+        tied = (wanted > 1) & (ordered == np.roll(ordered, 1, axis=1))
+        wrong = (ordered != np.maximum(wanted, 0)) & ~tied
+        wrong |= (place != 0) & (offered < 0)
         wrong |= ((number != np.asarray(self.depth)) | ((place < 0).sum(1) != lowest))[:, None]
         expected = "places of items offered must be 1, 2, ... up to `depth`, and -1 of one item"
         self._refuse("place", wrong, f"{expected} where `lowest` is 1")
+        several = numbers_tied(place) > self.most_tied
+        self._refuse("place", several, f"{self.most_tied} item(s) may share one, by `most_tied`")
 
     # ---------------------------------------------------------------- words
 
@@ -634,38 +682,54 @@ class Rankings(Judgements):
         if self._asks_worst(row) and len(names) == named + 1:
             between = isinstance(names[-2], str) and names[-2].strip() in _BETWEEN
             names = [*names[:-2], names[-1]] if between else names
-        positions = [super(Rankings, self).outcome_of(row, name) for name in names]
-        if named == size == len(positions) + 1:
-            positions += [float(one) for one in range(size) if float(one) not in positions][:1]
-        if None in positions or not len(set(positions)) == len(positions) == named:
-            words, worst = list(self.answer_words(row)), self._asks_worst(row)
+        ties = [[self._position(row, one) for one in self._tied(name)] for name in names]
+        every = [position for tie in ties for position in tie]
+        if named == size == len(every) + 1:
+            ties.append([one for one in range(size) if one not in every][:1])
+            every += ties[-1]
+        most, worst = max(map(len, ties), default=0), self._asks_worst(row)
+        is_order = -1 not in every and len(set(every)) == len(every) == named
+        if not is_order or most > self.most_tied or (worst and len(ties[-1]) > 1):
+            words = list(self.answer_words(row))
             such = [*words[: named - 1], words[-1]] if worst else words[:named]
             best = f"the best {named - worst}{' and the worst' if worst else ''}"
             problem = f"is no order of {best} of these {size} items"
             expected = f"write names, the best first, such as {self._written(row, such)!r}"
+            if self.most_tied > 1:
+                expected += f", with = between at most {self.most_tied} that tie"
             refuse_data("answer", answer, problem, expected)
-        return float(order_code([int(one) for one in positions if one is not None], size))
+        return self._code_of(row, ties)
+
+    def _tied(self, name: Any) -> list[Any]:
+        """Names of the items in one place of an answer."""
+        if self.most_tied > 1 and isinstance(name, str):
+            return name.split("=")
+        return list(name) if self.most_tied > 1 and isinstance(name, (list, tuple)) else [name]
+
+    def _position(self, row: int, name: Any) -> int:
+        """Position of the item of a name; −1 of none."""
+        position = super().outcome_of(row, name)
+        return -1 if position is None else int(position)
 
     def _written(self, row: int, names: list[str]) -> str:
-        """Names of the items placed, and of the worst, as an order in words."""
+        """Names in each place, and of the worst, as an order in words."""
         size, named = self._shape_of(row)
         between = [_BETWEEN[0]] if self._asks_worst(row) and named < size else []
         return " > ".join([*names[:-1], *between, names[-1]])
 
     def words_of(self, row: int, outcome: float) -> str:
         """The order that a number stands for, in words."""
-        names = list(self.answer_words(row))
-        order = order_of(int(outcome), *self._shape_of(row))
-        return self._written(row, [names[position] for position in order])
+        names, ties = list(self.answer_words(row)), self._ties_of(row, int(outcome))
+        places = [" = ".join(names[position] for position in tie) for tie in ties]
+        return self._written(row, places)
 
     def single_outcomes(self, row: int) -> dict[float, int]:
         """The number of the order of a row, and how often it was given."""
-        size, depth = self._shape_of(row)[0], int(np.asarray(self.depth)[row])
-        place = np.asarray(self.place)[row]
-        numbers = [*range(1, depth + 1), *([-1] if self._asks_worst(row) else [])]
-        order = [int(np.flatnonzero(place == number)[0]) for number in numbers]
+        place = np.asarray(self.place)[self._place(row)]
+        numbers = [*np.unique(place[place > 0]), *([-1] if self._asks_worst(row) else [])]
+        ties = [np.flatnonzero(place == number).tolist() for number in numbers]
         count = 1.0 if self.count is None else float(self.count[row])
-        return {float(order_code(order, size)): round(count)}
+        return {self._code_of(row, ties): round(count)}
 
     def _shape_of(self, row: int) -> tuple[int, int]:
         """Number of items offered by a question, and of those to name."""
@@ -740,7 +804,7 @@ def _check_unranked(unranked: Any, lacking: Mask) -> None:
         refuse_data("unranked", shown(unranked), problem, expected, instead=line)
 
 
-def _placed(column: Column, ranking: Codes, names: Names, item: Column) -> Codes:
+def _placed(column: Column, ranking: Codes) -> Codes:
     """Place of each row in its ranking by a column of ranks, 0 where that is empty."""
     score = read_numbers(column)
     if (below := score < 1).any():
@@ -753,20 +817,10 @@ def _placed(column: Column, ranking: Codes, names: Names, item: Column) -> Codes
     line = np.flatnonzero(~np.isnan(score))
     order = line[np.lexsort((score[line], ranking[line]))]
     sorted_codes, level = ranking[order], score[order]
-    tied = (sorted_codes[1:] == sorted_codes[:-1]) & (level[1:] == level[:-1])
-    if tied.any():
-        at = int(np.argmax(tied))
-        pair = [item.values[item.code[row]] for row in sorted(order[at : at + 2].tolist())]
-        number = len(np.unique(sorted_codes[1:][tied]))
-        column.refuse(
-            f"gives {', '.join(map(repr, pair))} the same rank in the ranking"
-            f" {names[sorted_codes[at]]!r} ({number} such rankings)",
-            "raters has no likelihood of ties in rankings: leave those rankings out, or compare"
-            " ratings in pairs, where a tie is half a vote",
-            "rt.Comparisons.from_ratings(...)",
-        )
+    begins = (np.diff(sorted_codes, prepend=-1) != 0) | (np.diff(level, prepend=0) != 0)
+    first = np.maximum.accumulate(np.where(begins, np.arange(len(line)), 0))
     place = np.zeros(len(ranking), np.int32)
-    place[order] = place_within(sorted_codes) + 1
+    place[order] = place_within(sorted_codes)[first] + 1
     return place
 
 

@@ -14,6 +14,8 @@ from jaxtyping import Array, Float
 from raters.distributions.ties import Davidson, RaoKupper, TiedVotes
 from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
+from raters.judgements.counts import numbers_tied
+from raters.judgements.rankings import Rankings
 from raters.model import Values
 from raters.terms.base import sample_about_mean
 
@@ -22,6 +24,8 @@ TiePropensity = Literal["shared", "annotator"]
 _DISTRIBUTIONS = {"davidson": Davidson, "rao-kupper": RaoKupper}
 # Standard deviation of the propensity: of two equal items, 1 to 96 % of the votes are ties (95 %).
 _SCALE = 2.0
+# Most items that share a place in rankings: the likelihood has sums as many as their square.
+_MOST_TIED = 20
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,39 @@ class Ties:
         }
 
 
+def sample_by_size(data: Rankings) -> Float[Array, " size"] | None:
+    """Sample the propensity of ties of 2, 3, … items, in rankings that have some."""
+    if data.most_tied == 1:
+        return None
+    propensity = dist.Normal(0.0, _SCALE).expand([data.most_tied - 1]).to_event(1)
+    return numpyro.sample("tie_propensity", propensity, infer={"event_dims": ["tie_size"]})
+
+
+def start_by_size(data: Rankings) -> Values:
+    """Return start values: the log ratio of ties of each size to places of one item."""
+    if data.most_tied == 1:
+        return {}
+    number = np.zeros(data.most_tied)
+    if data.place is not None:
+        size = numbers_tied(np.asarray(data.place))
+        weight = np.asarray(data.weight, float)[:, None] * (np.asarray(data.place) > 0) / size
+        number = np.bincount((size - 1).ravel(), weight.ravel(), data.most_tied)
+    return {"tie_propensity": jnp.asarray(np.log((number[1:] + 1) / (number[0] + 1)))}
+
+
+def why_not_equal(model: Any, data: Rankings) -> str | None:
+    """Explain why equal ranks cannot be modelled, or return None."""
+    if data.most_tied > 1 and model.ties is None:
+        problem = "takes no equal ranks, and these rankings have some"
+        expected = "fit rt.PlackettLuce(ties='davidson'), or rt.ExtendedPlackettLuce with it"
+        return Reason("ties", None, problem, f"{expected} (--set ties=davidson)")
+    if data.most_tied > _MOST_TIED:
+        problem = f"takes ties of {_MOST_TIED} items at most, and here are {data.most_tied} in one"
+        expected = "read scores by rt.Ratings.from_frame, or leave ranks of the last items empty"
+        return Reason("ties", model.ties, problem, expected)
+    return None
+
+
 def ties_of(model: Any) -> Ties | None:
     """Return the ties of a model; None of one that knows none."""
     kind = getattr(model, "ties", None)
@@ -77,10 +114,13 @@ def votes_with_ties(
     model: Any, draws: Values, logits: Float[np.ndarray, "draw pair"], annotator: int
 ) -> TiedVotes | None:
     """Return the distribution of one annotator's votes under each draw; None without ties."""
-    if (ties := ties_of(model)) is None:
+    ties = ties_of(model)
+    if ties is None or "tie_propensity" not in draws:
         return None
     propensity = np.asarray(draws["tie_propensity"])
-    own = propensity if propensity.ndim == 1 else propensity[:, annotator]
+    # In rankings, ties of two items come first.
+    place = annotator if ties.propensity == "annotator" else 0
+    own = propensity if propensity.ndim == 1 else propensity[:, place]
     return _DISTRIBUTIONS[ties.model](jnp.asarray(logits), jnp.asarray(own)[:, None])
 
 

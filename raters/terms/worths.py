@@ -113,8 +113,10 @@ def _won_and_lost(data: Rankings) -> tuple[Float[np.ndarray, " item"], Float[np.
     size, placed = there.sum(1, keepdims=True), (place > 0).sum(1, keepdims=True)
     # The worst comes behind all the others, and each of those without a place before it.
     has_worst, is_worst = (place < 0).any(1, keepdims=True), place < 0
-    won = np.select([place > 0, is_worst], [size - place, 0], has_worst) * count[:, None]
-    lost = np.select([place > 0, is_worst], [place - 1, size - 1], placed) * count[:, None]
+    # A tie counts as half for either.
+    rank = mean_ranks(place, there)
+    won = np.select([place > 0, is_worst], [size - rank, 0], has_worst) * count[:, None]
+    lost = np.select([place > 0, is_worst], [rank - 1, size - 1], placed) * count[:, None]
     codes = offered[there]
     totals = (np.bincount(codes, part[there], data.num_items) for part in (won, lost))
     ahead, behind = totals
@@ -158,8 +160,13 @@ def _before(data: Rankings) -> scipy.sparse.coo_array:
     in_place = np.full((len(codes), int(depth.max(initial=0)) + 2), -1)
     row, position = np.nonzero((rank > 0) & (place[rows] > 0))
     in_place[row, rank[row, position]] = codes[row, position]
+    # Items that tie come before and behind the one that stands for them, and leave a gap.
+    tied, single = codes[row, position], in_place[row, rank[row, position]]
+    last = np.maximum.accumulate(np.where(in_place >= 0, np.arange(in_place.shape[1]), 0), axis=1)
+    in_place = np.take_along_axis(in_place, last, axis=1)
     row, position = np.nonzero(rank > 1)
     before, behind = in_place[row, rank[row, position] - 1], codes[row, position]
+    before, behind = np.concatenate([before, tied, single]), np.concatenate([behind, single, tied])
     # The worst is behind all the others.
     is_worst = place[rows] < 0
     worst = np.where(is_worst, codes, 0).sum(1)

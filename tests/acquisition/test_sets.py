@@ -9,7 +9,7 @@ import pytest
 
 import raters as rt
 from raters.acquisition import Policy, Posterior, Random, formats
-from raters.errors import DataError, SettingError
+from raters.errors import BackendError, DataError, SettingError
 from raters.program import pointwise_log_likelihood
 
 MODEL = rt.ExtendedPlackettLuce(worth_scale=1.5)
@@ -150,3 +150,18 @@ def test_campaigns_take_orders(tmp_path, ranked) -> None:
         " > ".join(words[0][::-1]),
         " > ".join(words[1]),
     ]
+
+
+def test_campaigns_take_ties(tmp_path, tied_ranks) -> None:
+    pool = rt.Candidates.sets(tied_ranks, size=3, annotators=["who 0"])
+    settings = {"data": tied_ranks, "policy": Policy(score=Random())}
+    with pytest.raises(BackendError, match="equal ranks"):
+        rt.Campaign(tmp_path / "strict.db", MODEL, pool, **settings)
+    model = rt.ExtendedPlackettLuce(ties="davidson")
+    asked = rt.Campaign(tmp_path / "ties.db", model, pool, **settings).ask(2)
+    names = asked["offered"].values[0].split(", ")
+    answer = f"{names[1]} > {names[0]} = {names[2]}"
+    rt.Campaign.open(tmp_path / "ties.db").tell({asked["id"].values[0]: answer})
+    again = rt.Campaign.open(tmp_path / "ties.db")
+    assert again.data.rows(slice(-1, None)).place.tolist()[0][:3] == [2, 1, 2]
+    assert again.asked["answer"].values[0] == answer

@@ -66,6 +66,25 @@ def test_audit_writes_a_folder_prints_the_facts_and_says_more(capsys) -> None:
     assert items["rank"].tolist() == [1, 2, 3, 4, 5]
 
 
+def test_equal_ranks_by_judges_of_the_same_segments_make_a_board(capsys) -> None:
+    ranks = {"ann": (1, 2, 2), "bob": (1, 1, 3), "eve": (1, 2, 3)}
+    table = ["segment,judge,system,rank"]
+    for segment in range(4):
+        for judge, given in ranks.items():
+            table += [
+                f"{segment},{judge},{name},{one}" for name, one in zip("xyz", given, strict=True)
+            ]
+    Path("wmt.csv").write_text("\n".join(table))
+    columns = ("--ranking", "segment", "--item", "system", "--rank", "rank", "--annotator", "judge")
+    few = ("--backend", "nuts", "--set", "draws=50", "--set", "warmup=100")
+    run(capsys, "rank", "wmt.csv", *columns, *few, "--out", "board.csv")
+    board = pd.read_csv("board.csv")
+    assert board["item"].tolist() == ["x", "y", "z"]
+    assert (board["judgements"] == 12).all()
+    _, err = run(capsys, "rank", "wmt.csv", *columns, "--model", "plackett-luce", code=2)
+    assert "--set ties=davidson" in err
+
+
 def test_an_audit_fits_again_without_those_flagged(capsys) -> None:
     pairs = [(a, b) for a in "abcd" for b in "abcd" if a < b] * 8
     lines = [f"{a},{b},{who}" for who in "vwxy" for a, b in pairs]

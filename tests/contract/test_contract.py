@@ -69,6 +69,7 @@ MORE = {
     ),
     "labelled": (rt.SharedMistakes(item_effects=True), rt.Raykar(hidden=2)),
     "best_worst": (rt.PlackettLuce(), rt.ExtendedPlackettLuce()),
+    "tied_ranks": (rt.PlackettLuce(ties="davidson"), rt.ExtendedPlackettLuce(ties="davidson")),
     "answered": (rt.TwoPL(discrimination="signed"), rt.models.IdealPoint(num_dimensions=2)),
     "rated": (rt.ManyFacet(competence="positive", thresholds="shared"),),
     "chosen": (

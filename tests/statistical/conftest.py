@@ -37,6 +37,12 @@ def to_rank() -> rt.Rankings:
 
 
 @pytest.fixture(scope="package")
+def to_rank_with_ties(to_rank: rt.Rankings) -> rt.Rankings:
+    """The same, where up to three items may share a place."""
+    return dataclasses.replace(to_rank, most_tied=3)
+
+
+@pytest.fixture(scope="package")
 def to_rate() -> rt.Ratings:
     """Every one of three annotators rates four items on three levels, some of them twice."""
     item, annotator = (np.ravel(code).astype(np.int32) for code in np.indices((4, 3)))

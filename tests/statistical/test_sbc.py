@@ -66,6 +66,11 @@ _SHORT_CASES = {
     "PlackettLuce by Gibbs": (rt.PlackettLuce(), _FEW_GIBBS, "to_rank"),
     "ExtendedPlackettLuce by Gibbs": (rt.ExtendedPlackettLuce(), _FEW_GIBBS, "to_rank"),
     "MixturePlackettLuce by Gibbs": (rt.models.MixturePlackettLuce(), _FEW_GIBBS, "to_rank"),
+    "ExtendedPlackettLuce with ties by NUTS": (
+        rt.ExtendedPlackettLuce(ties="davidson"),
+        _FEW_NUTS,
+        "to_rank_with_ties",
+    ),
 }
 
 

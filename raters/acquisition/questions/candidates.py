@@ -289,6 +289,7 @@ class Candidates:
             rankings.annotators,
             rankings.items,
             np.ones(len(who), np.int32) if lowest else None,
+            rankings.most_tied,
         )
         if not again and rankings.num_rows:
             pool = pool.rows(pool.without(rankings.unpadded().unanswered()))

@@ -21,7 +21,7 @@ RANKINGS = kinds.Kind(
         kinds.Reader(Rankings.from_best_worst, may_be_empty=("offered", "worst")),
     ),
     models=tuple(vars(models)[name] for name in models.__all__),
-    default=ExtendedPlackettLuce(),
+    default=ExtendedPlackettLuce(ties="davidson"),
     words=kinds.Words("ranking", "rankings"),
     questions=Candidates.sets,
     quantities=audit.quantities,

@@ -80,7 +80,9 @@ def _late_places(layout: Layout) -> Measure | str:
     spread = float((along**2).sum())
 
     def measure(draw: OrderDraw) -> float:
-        return float((draw.stages.surprise * along).sum() / spread)
+        surprise = draw.stages.surprise
+        # Places that items share leave fewer stages.
+        return float((surprise * along[:, : surprise.shape[1]]).sum() / spread)
 
     return measure
 

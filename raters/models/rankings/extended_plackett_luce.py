@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -47,6 +47,8 @@ class ExtendedPlackettLuce(RankingModel):
     competence_spread : float, "learned" or "auto"
         Standard deviation τ of the competences about 1, before truncation. ``"auto"``: 1 with
         ``"signed"``, else learned.
+    ties : "davidson", optional
+        Model of equal ranks, where there are some, as of `PlackettLuce`.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class ExtendedPlackettLuce(RankingModel):
     competence: Range = "signed"
     worth_scale: float | None = None
     competence_spread: Width = "auto"
+    ties: Literal["davidson"] | None = None
 
     reference: ClassVar[str] = "shejole_learning plackett1975analysis"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from raters.models.rankings._sites import RankingModel
 from raters.terms import Term
@@ -27,6 +27,17 @@ class PlackettLuce(RankingModel):
     chosen by the utilities turned round: :math:`P(w) = e^{-u_w} / \sum_{j \in R} e^{-u_j}` (the
     sequential model of Marley and Louviere 2005; not maxdiff).
 
+    With ``ties="davidson"`` the items of a stage are a set C, which share a place (Davidson–Luce;
+    Firth, Kosmidis and Turner 2019):
+
+    .. math::
+
+        P(C \mid R) \propto \delta_{|C|} \, e^{\bar u_C}, \qquad |C| \leq D, \quad \delta_1 = 1,
+        \quad \log \delta_d \sim \mathrm{Normal}(0, 2)
+
+    with the mean :math:`\bar u_C` of the utilities, the largest tie D of the data, and at most as
+    many items as places are left to give. Of two items that is `BTL` with ``ties="davidson"``.
+
     The worths are on a logarithmic scale, as the rewards of `BTL`: an item whose worth is higher by
     1 comes before another one with odds of e to 1. A shift of all worths leaves the likelihood
     unchanged; draws are centred, Σu = 0.
@@ -39,6 +50,8 @@ class PlackettLuce(RankingModel):
     ----------
     worth_scale : float, optional
         Standard deviation s of the worths; learned unless given.
+    ties : "davidson", optional
+        Model of equal ranks, where there are some.
 
     Examples
     --------
@@ -52,6 +65,7 @@ class PlackettLuce(RankingModel):
     """
 
     worth_scale: float | None = None
+    ties: Literal["davidson"] | None = None
 
     reference: ClassVar[str] = "plackett1975analysis luce1959individual"
 
