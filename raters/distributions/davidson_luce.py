@@ -13,6 +13,8 @@ from numpyro.distributions import constraints
 
 from raters.distributions.choices import NOT_OFFERED
 
+# Positions that are compiled into one loop over the rankings.
+_UNROLLED = 5
 PerPosition = Float[Array, "*ranking position"]
 # Elementary symmetric polynomials of the d-th roots of worths, by d and their degree, 1 to d.
 Polynomials = dict[tuple[int, int], Array]
@@ -78,15 +80,25 @@ class DavidsonLuce(dist.Distribution):
         same = value[..., :, None] == value[..., None, :]
         size = jnp.where(placed, same.sum(-1), 1)
         # Items in the order of their places, those without one at the end.
+        is_first = placed & ~(same & (position[:, None] > position)).any(-1)
         earlier = (same & (position[:, None] > position)).sum(-1)
         left = jnp.cumsum(~placed, -1) - 1 + placed.sum(-1, keepdims=True)
-        order = jnp.argsort(jnp.where(placed, value - 1 + earlier, left), -1)
-        in_order, place = (jnp.take_along_axis(one, order, -1) for one in (utility, value))
+        rank = jnp.where(placed, value - 1 + earlier, left).astype(int)
+        # A sum over positions is quicker than sorting and gathering.
+        is_at = rank[..., None, :] == position[:, None]
+        in_order, place = (
+            jnp.where(is_at, one[..., None, :], 0).sum(-1) for one in (utility, value)
+        )
         most = placed.sum(-1, keepdims=True) - position
         is_stage = place == position + 1
         totals = self._log_totals(in_order, most)
-        prevalence = jnp.take(self._log_prevalence, size - 1, mode="fill", fill_value=-jnp.inf)
-        chosen = jnp.where(placed, (utility + prevalence) / size, 0.0).sum(-1)
+        prevalence = self._log_prevalence
+        # How many places are of 1, 2, ... items.
+        number = (
+            (size[..., None] == jnp.arange(1, len(prevalence) + 1)) & is_first[..., None]
+        ).sum(-2)
+        chosen = jnp.where(placed, utility / size, 0.0).sum(-1) + number @ prevalence
+        chosen = jnp.where((size > len(prevalence)).any(-1), -jnp.inf, chosen)
         log_prob = chosen - jnp.where(is_stage, totals, 0.0).sum(-1)
         if self.lowest is not None:
             left_open = ~placed & (utility > NOT_OFFERED)
@@ -119,7 +131,7 @@ class DavidsonLuce(dist.Distribution):
         sizes = range(1, len(prevalence) + 1)
         rows = jnp.moveaxis(utility, -1, 0), jnp.moveaxis(most, -1, 0)
         start = jnp.full_like(rows[0][0], -jnp.inf), _no_items(rows[0][0], len(prevalence))
-        _, totals = lax.scan(step, start, rows, reverse=True)
+        _, totals = lax.scan(step, start, rows, reverse=True, unroll=_UNROLLED)
         return jnp.moveaxis(totals, 0, -1)
 
     def sample(

@@ -21,6 +21,7 @@ from raters.inference.polya_gamma.hmc import HMC
 from raters.inference.polya_gamma.vi import PGVI
 from raters.inference.svi import SVI
 from raters.judgements.comparisons import Comparisons
+from raters.judgements.rankings import Rankings
 from raters.judgements.responses import Responses
 from raters.model import Own, facts_of
 from raters.program import Program
@@ -37,7 +38,9 @@ _EFFECTS, _SLOPES = {"taste", "deviation"}, {"slope", "discrimination"}
 def default_backend(program: Program[Any]) -> Backend:
     """An exact back-end that suits a program."""
     if not _has_blocks(program):
-        return NUTS()
+        # Rankings with ties, whose likelihood is slow and log-concave.
+        of_orders = isinstance(program.data, Rankings)
+        return HMC(draws=500, warmup=200, longest=_LONGEST) if of_orders else NUTS()
     data, gibbs, hmc = program.data, PGGibbs(longest=_LONGEST), HMC(longest=_LONGEST)
     if not isinstance(data, Comparisons | Responses) or hmc.why_not(program) is not None:
         return gibbs

@@ -44,6 +44,19 @@ def test_many_votes_are_for_hamiltonian_monte_carlo(model, number, backend):
     assert default_backend(rt.program.Program(model, votes)) == backend(longest=16)
 
 
+def test_ties_are_for_hamiltonian_monte_carlo(tied_ranks):
+    votes, _ = rt.datasets.paper(num_items=4, num_annotators=3, num_votes=600, seed=0)
+    table = votes.to_frame()
+    table["outcome"] = np.where(np.arange(len(table)) % 4 == 0, "tie", table["outcome"])
+    columns = {name: name for name in ("first", "second", "outcome", "annotator", "count")}
+    tied = rt.Comparisons.from_frame(table, **columns, ties="keep")
+    for model, data in (
+        (rt.BTL(ties="davidson"), tied),
+        (rt.PlackettLuce(ties="davidson"), tied_ranks),
+    ):
+        assert type(default_backend(rt.program.Program(model, data))) is rt.HMC
+
+
 def test_an_approximation_is_by_the_first_back_end_that_takes_the_model(tiny):
     labels, _ = rt.datasets.label_crowd(10, 3, 3, 2, seed=0)
     for model, data, backend in (

@@ -103,6 +103,24 @@ def test_exact_back_ends_agree_with_nuts(
     all_agree(posterior, reference(model), 4.0)
 
 
+_OF_SETS = {
+    "tied": rt.BTL(ties="davidson", position_bias=True),
+    "tied_ranks": rt.PlackettLuce(ties="davidson"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data", _OF_SETS)
+def test_the_curvature_is_a_metric_of_choices_from_sets(data: str, fit_quietly, request) -> None:
+    """Also of a program without blocks; false-alarm rate 1e-4 for each mean."""
+    judgements, model = request.getfixturevalue(data), _OF_SETS[data]
+    draws = [
+        fit_quietly(model, judgements, backend)["posterior"]
+        for backend in (rt.HMC(draws=1000, chains=2), rt.NUTS(draws=1000, warmup=500, chains=2))
+    ]
+    all_agree(*draws)
+
+
 @pytest.mark.parametrize(
     "model",
     [

@@ -19,7 +19,7 @@ from raters.errors.validation import plain_whole
 from raters.inference import base, chains, modes
 from raters.inference.arrays import Flat, Rng, Scalar, Sites
 from raters.inference.nuts import STATISTICS
-from raters.inference.polya_gamma import line, plans, sets, unconstrained
+from raters.inference.polya_gamma import detection, line, panels, plans, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.gibbs import PGGibbs
 from raters.inference.polya_gamma.plans import Plan
@@ -53,7 +53,8 @@ class HMC(base.Backend):
     log-odds are large.
 
     The mass matrix is the negative Hessian of the log joint density, kept positive by the Fisher
-    information of the rows: at the start, then twice at the mean of the trajectories so far.
+    information of the rows (of choices from sets, and of programs without blocks, by a bound on its
+    eigenvalues): at the start, then twice at the mean of the trajectories so far.
     A trajectory stays near a place on the orbit of each scale symmetry; moves along the orbits
     and to mirror images follow it.
 
@@ -100,15 +101,16 @@ class HMC(base.Backend):
         plain_whole(self, "draws", "warmup", "chains", "longest")
 
     def why_not(self, program: Program[Any]) -> str | None:
-        """Refuse what `PGGibbs` refuses, latent classes, choices from sets, and many parameters."""
-        if reason := PGGibbs().why_not(program):
+        """Refuse blocks that `PGGibbs` refuses, latent classes, and many parameters."""
+        own = PGGibbs() if detection.names_of(program) else super()
+        if reason := own.why_not(program):
             return reason
+        if panels.applies(program):
+            return "HMC has no metric for vectors of single judges; use PGGibbs or NUTS"
         if reason := plans.why_one(program):  # The metric is of the rows of one kind of judgement.
             return reason
         if program.counts_classes:
             return "HMC has no metric for latent classes; use PGGibbs or NUTS"
-        if sets.chooses(program):
-            return "HMC has no metric for choices from sets; use PGGibbs or NUTS"
         size = sum(int(np.prod(site.shape)) for site in program.sites.values())
         if size > DENSE_LIMIT:
             which = f"{program.model.title} has {size:,} parameters here"
@@ -433,20 +435,27 @@ def _curvatures(
     )
     sites = tuple(name for block in plan.blocks for name in block.sites)
     block = Block(sites)
-    if any(one.colours for one in plan.blocks):
-        block = Block(sites, colours=tuple(range(len(block.flat(values)))))
-    sums = sums_of(Reading(model, block, data, values), None, how)
-    slope = block.flat(slopes)
-    precision = jnp.diag(sums.diagonal + sums.prior.precision)
-    precision += 0.0 if sums.across is None else sums.across
-    precision += 0.0 if sums.prior.across is None else sums.prior.across
-    precision = slope[:, None] * precision * slope
-    precision += jnp.diag(jnp.maximum(_LEAST - jnp.diag(precision), 0.0))
     places = unconstrained.coordinates_of(supports, like, jnp.arange(centre.size, dtype=float))
     full = unconstrained.curvature(model, supports, data, like, centre)
+    where = block.flat(places).astype(int) if sites else jnp.zeros(0, int)
+    if plan.of_sets or not sites:  # Log-concave in each block.
+        number = [len(one.flat(values)) for one in plan.blocks]
+        each = np.repeat(np.arange(len(number)), number)  # of no entry without blocks
+        precision = full[jnp.ix_(where, where)] * (each[:, None] == each)
+        least, vectors = jnp.linalg.eigh(precision)
+        precision = (vectors * jnp.maximum(least, _LEAST)) @ vectors.T
+    else:
+        if any(one.colours for one in plan.blocks):
+            block = Block(sites, colours=tuple(range(len(block.flat(values)))))
+        sums = sums_of(Reading(model, block, data, values), None, how)
+        slope = block.flat(slopes)
+        precision = jnp.diag(sums.diagonal + sums.prior.precision)
+        precision += 0.0 if sums.across is None else sums.across
+        precision += 0.0 if sums.prior.across is None else sums.prior.across
+        precision = slope[:, None] * precision * slope
+        precision += jnp.diag(jnp.maximum(_LEAST - jnp.diag(precision), 0.0))
 
     def along(flat: Flat) -> Array:
         return positions(plan, unconstrained.sites_at(supports, like, flat)[0])
 
-    where = block.flat(places).astype(int)
     return where, precision, full, along(centre), jax.jacrev(along)(centre)
