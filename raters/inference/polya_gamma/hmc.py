@@ -102,8 +102,13 @@ class HMC(base.Backend):
 
     def why_not(self, program: Program[Any]) -> str | None:
         """Refuse blocks that `PGGibbs` refuses, latent classes, and many parameters."""
-        own = PGGibbs() if detection.names_of(program) else super()
-        if reason := own.why_not(program):
+        if reason := super().why_not(program):
+            return reason
+        try:
+            has_blocks = bool(detection.names_of(program))
+        except NotImplementedError:  # Of which `PGGibbs` says more.
+            has_blocks = True
+        if has_blocks and (reason := PGGibbs().why_not(program)):
             return reason
         if panels.applies(program):
             return "HMC has no metric for vectors of single judges; use PGGibbs or NUTS"
