@@ -12,8 +12,9 @@ import xarray as xr
 from arviz_stats.base import array_stats
 
 import raters as rt
-from raters.errors import BackendError, DataError, DataWarning, RatersError, SettingError
+from raters.errors import DataError, DataWarning, RatersError, SettingError
 from raters.inference.polya_gamma.detection import names_of
+from raters.model import read_by
 from raters.program.functions import function_name
 
 RNG = np.random.default_rng(3)
@@ -177,8 +178,8 @@ def test_categorical_outcomes_are_choices():
     model = rt.models.numpyro_model(several, observed="y")
     data = {"x": X, "y": RNG.integers(0, 3, 240)}
     assert "blocks: weight\n" in rt.fitting.describe(model, data)
-    with pytest.raises(BackendError, match="HMC has no metric for choices"):
-        rt.fit(model, data, rt.HMC(), seed=0, progress=False)
+    program = rt.program.Program(model, read_by(model, data))
+    assert rt.HMC().why_not(program) is None
 
 
 # ------------------------------------------------------------------------------- what is refused

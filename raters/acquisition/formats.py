@@ -397,12 +397,11 @@ def _exported(export: Any, control: str | None) -> Table:
     table = recognised(export, control)
     known = ("Label Studio JSON", "Argilla")
     if table is None or not table.form.startswith(known) or not isinstance(export, list):
-        problem = "is no JSON export of Label Studio, and no records of Argilla"
-        refuse("export", problem=problem, expected="give what the tool wrote", error=DataError)
+        problem = "this is no JSON export of Label Studio, and no records of Argilla"
+        raise DataError(f"{problem}; give what the tool wrote")
     if not has_keys(export, "data") and not has_keys(export, "fields"):
-        problem = "has rows that were made flat"
         expected = "export JSON of Label Studio, or nested records of Argilla"
-        refuse("export", problem=problem, expected=expected, error=DataError)
+        raise DataError(f"the rows of this export were made flat; {expected}")
     return table
 
 

@@ -283,7 +283,7 @@ def read_given(given: Namespace, fitted: Model[Any] | None = None) -> tuple[Mode
     implied, drop = shape.kind.implied(model), given.drop_bad_rows
     read = read_as(shape, table, own, values, implied=implied, drop=drop, repeats=repeats)
     if given.model is None and fitted is None:
-        model = _that_takes(read.judgements, model, shape.kind)
+        model = _that_suits(read.judgements, model, shape.kind, settings_of(given))
     options = [
         f"{flag_of(name, roles[name])} {value}"
         for name, value in read.roles.items()
@@ -300,9 +300,13 @@ def read_given(given: Namespace, fitted: Model[Any] | None = None) -> tuple[Mode
     return model, read
 
 
-def _that_takes(data: Any, usual: Model[Any], kind: Kind) -> Model[Any]:
-    """The usual model, or the first other one where it does not take the data, such as a fine
-    scale."""
+def _that_suits(data: Any, usual: Model[Any], kind: Kind, texts: Mapping[str, str]) -> Model[Any]:
+    """The usual model; that of one judge where there is one, and the first other one where it does
+    not take the data, such as a fine scale."""
+    if type(usual) is type(kind.default) and kind.alone is not None and len(data.judges) == 1:
+        settings = {name: texts[name] for name in texts if name in fields(usual)}
+        if settings.keys() <= fields(kind.alone).keys():
+            return built(settings, kind.alone)[0]
     if usual.why_not(data) is None:
         return usual
     others = (one() for one in kind.models if one is not type(usual))

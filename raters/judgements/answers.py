@@ -181,14 +181,21 @@ def _levels(
     else:
         every = np.concatenate(numbers := [_ratings(column) for column in columns])
         each = np.unique(every[~np.isnan(every)])
-        if len(each) > MOST_LEVELS:
-            each = _evenly_spaced(each)
-            numbers = [each[np.abs(one[:, None] - each).argmin(1)] for one in numbers]
+        if is_fine := len(each) > MOST_LEVELS:
+            each = _evenly_spaced(columns[0], each)
         if whole := bool((each == np.round(each)).all()):
             _warn_of_gaps(each.astype(int))
         names = tuple(int(one) if whole else name_text(float(one)) for one in each)
-        places = [np.where(np.isnan(one), -1, np.searchsorted(each, one)) for one in numbers]
-        codes = [place.astype(np.int32) for place in places]
+        step = (each[-1] - each[0]) / max(len(each) - 1, 1)
+        places = [
+            np.rint((one - each[0]) / step) if is_fine else np.searchsorted(each, one)
+            for one in numbers
+        ]
+        missing = [np.isnan(one) for one in numbers]
+        codes = [
+            np.where(none, -1, place).astype(np.int32)
+            for none, place in zip(missing, places, strict=True)
+        ]
     if not 2 <= len(names) <= most:
         longest = max(columns, key=lambda column: len(column.values))
         expected = f"a scale has 2 to {most} levels: name the others, or join neighbours"
@@ -197,7 +204,7 @@ def _levels(
     return codes, names
 
 
-def _evenly_spaced(numbers: Numbers) -> Numbers:
+def _evenly_spaced(column: Column, numbers: Numbers) -> Numbers:
     """Levels of the coarsest evenly spaced scale that these numbers are on, or nearly on."""
     lowest, highest = numbers[0], numbers[-1]
     for power in (1, 10, 100):
@@ -205,6 +212,13 @@ def _evenly_spaced(numbers: Numbers) -> Numbers:
         step = max(int(np.gcd.reduce(places.astype(np.int64))), 1)
         if np.allclose(places, (numbers - lowest) * power) and places[-1] <= step * _FINE:
             return np.round(lowest + np.arange(0, places[-1] + step, step) / power, 10)
+    levels = np.rint((numbers - lowest) * _STEPS / (highest - lowest))
+    if len(np.unique(levels)) <= MOST_LEVELS:
+        problem = (
+            f"holds {len(numbers):,} different ratings from {lowest:g} to {highest:g}, of which"
+        )
+        problem += " most are in a small part of the scale"
+        column.refuse(problem, "leave out those far from the others", "levels=range(101)")
     warn_data(
         f"{len(numbers):,} different ratings are put on the nearest of {_STEPS + 1} levels from"
         f" {lowest:g} to {highest:g}"

@@ -31,7 +31,7 @@ def fields(read: Sequence[Column], names: tuple[str, ...]) -> dict[str, Any]:
     for column in read:
         levels: Names = ()
         numbers = np.array([read_number(value) for value in column.values])
-        if np.isnan(numbers).any() or (np.abs(numbers) >= LARGE).any():  # Text, or seconds.
+        if np.isnan(numbers).any() or (np.abs(numbers) >= LARGE).all():  # Text, or seconds.
             (codes,), levels = encode_names([column], None, "columns")
             values.append(codes.astype(np.float64))
         else:

@@ -219,6 +219,8 @@ class Kind:
         ``from_frame`` of the container.
     default : Model, optional
         Model of the command line where none is named, by default the first one as it stands.
+    alone : Model, optional
+        The same where all judgements are by one judge, without competences.
     words : Words
     name : str
         That of the container in lower case unless it is given.
@@ -252,6 +254,7 @@ class Kind:
     models: tuple[type[Model[Any]], ...]
     readers: tuple[Reader, ...] = _OF_OTHERS
     default: Model[Any] = _OF_OTHERS
+    alone: Model[Any] | None = None
     words: Words = field(default=Words())
     name: str = ""
     questions: Callable[..., Judgements] | None = None

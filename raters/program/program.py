@@ -417,7 +417,7 @@ def _check_observed(name: str, site: dict[str, Any], data: Any) -> None:
     if data.pair is not None and len(data.answers()) > 2 and isinstance(fn, of_two):
         raise SettingError(
             f"{name} observes votes for one of two sides, and these votes have ties as an answer of"
-            " their own; pass votes.halved(), or let the observed distribution be"
+            " their own; fit rt.BTL(ties='davidson'), pass votes.halved(), or observe"
             " raters.distributions.ties.Davidson(logits, propensity, data.count)"
         )
 

@@ -294,7 +294,11 @@ def _boards(
         problem = "asks for what the model did not fit"
         setting = {"category": "strata=True", "style": "covariates=True"}[by or ""]
         instead = f"rt.BTL({setting})"
-        refuse("by", by, problem, f"fit a model with {setting}", instead=instead)
+        role = {"category": "stratum", "style": "feature"}[by or ""]
+        expected = (
+            f"fit a model with {setting} (--{role} COLUMN --set {setting.replace('True', 'yes')})"
+        )
+        refuse("by", by, problem, expected, instead=instead)
     if by == "category":
         own = scores + posterior["deviation"]
         return axes[0], {name: own.sel(stratum=name, drop=True) for name in own["stratum"].values}

@@ -27,7 +27,6 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import scipy.linalg
-import scipy.stats
 import xarray as xr
 from jaxtyping import Array, Float
 from numpyro import handlers
@@ -36,7 +35,7 @@ from raters.auditing.audit import audit
 from raters.errors import refuse
 from raters.errors.validation import checked
 from raters.fitting.fit import as_result, check_types, fit
-from raters.fitting.result import check_several, draws_of, model_of, program_of
+from raters.fitting.result import check_data, check_several, draws_of, model_of, program_of
 from raters.inference import importance
 from raters.inference.base import Draws
 from raters.inference.polya_gamma.unconstrained import (
@@ -50,7 +49,7 @@ from raters.judgements.answers import MOST_LEVELS
 from raters.judgements.base import Judgements
 from raters.judgements.names import name_text, shorten, warn_data
 from raters.judgements.reading.columns import read_number
-from raters.model import Model, Values
+from raters.model import Model, Shift, Values, identify
 from raters.program import Program, Supports, pointwise_log_likelihood
 from raters.reporting.board import scores_of
 from raters.reporting.facts import why_unjudged
@@ -133,6 +132,7 @@ def update(
     """
     check_several(result, "an update moves its draws")
     model = model_of(result)
+    check_data(more, "more", model)
     before = program_of(model, result)
     check_types(model, more, seed)
     begin = time.perf_counter()
@@ -141,7 +141,7 @@ def update(
     program = Program(model, old.joined(new))
     draws = _moved(before, old, new, program, result, seed)
     if draws is None:
-        same = all(program.sites[name].shape == site.shape for name, site in before.sites.items())
+        same = all(before.data.coords[axis] == new.coords[axis] for axis in new.named_axes())
         start = result if same else None
         after = fit(
             model,
@@ -208,7 +208,7 @@ def _moved(
         return None
     size = sum(math.prod(site.shape) for site in before.sites.values())
     names = ((data.coords[axis] for data in (before.data, old)) for axis in old.named_axes())
-    if any(tuple(now[: len(was)]) != tuple(was) for was, now in names):
+    if any([*map(name_text, now[: len(was)])] != [*map(name_text, was)] for was, now in names):
         return None  # As with a new lowest level.
     values = draws_of(before, result, min(_MOST, max(_FEWEST, _EACH * size)), seed)[0]
     number = len(next(iter(values.values())))
@@ -225,6 +225,7 @@ def _moved(
         if moved is None:
             return None
         drawn, _ = sites_at_each(supports, like, moved)
+    drawn = identify(model, jax.tree.map(np.asarray, drawn), 1)
     # Of single precision: a log-weight need not be known to more than a hundredth.
     single = {name: value.astype(np.float32) for name, value in like.items()}
     earlier = jax.tree.map(jnp.asarray, old.padded(program.data.num_rows))
@@ -259,8 +260,13 @@ def _extended(program: Program[Any], values: Values, seed: int) -> Values:
         keys = jax.random.split(jax.random.key(seed), number)
         every = {name: np.array(value) for name, value in jax.vmap(prior)(keys, values).items()}
     for name, value in values.items():
-        # New names come last.
-        every[name][tuple(slice(size) for size in value.shape)] = value
+        place = tuple(slice(size) for size in value.shape)  # New names come last.
+        for one in model.symmetries:
+            if isinstance(one, Shift) and one.site == name and name not in shared:
+                axes = one.axis if one.axis is None else one.axis + 1
+                mean = every[name][place].mean(axes or tuple(range(1, value.ndim)), keepdims=True)
+                value = value + mean  # Which centring took out.
+        every[name][place] = value
     return every
 
 
@@ -315,7 +321,7 @@ def _changes(before: xr.DataTree, after: xr.DataTree, model: Model[Any]) -> pd.D
             for when, result in zip(_WHEN, (before, after), strict=True)
         }
         both = pd.DataFrame(found)
-        changed = both[both["before"] != both["after"]]
+        changed = both[_differs[name](both)]
         chance = _chances[name](after, changed) if name in _chances and len(changed) else np.nan
         tables[name] = changed.assign(probability=chance)
     return pd.concat(tables, names=["what", "name"]).reset_index()
@@ -335,11 +341,12 @@ def _chance_of_rank(result: xr.DataTree, changed: pd.DataFrame) -> Float[np.ndar
     scores = scores_of(result["posterior"].dataset)
     assert scores is not None
     draws = scores.transpose("chain", "draw", ...).values.reshape(-1, scores.shape[-1])
-    rank = pd.DataFrame(scipy.stats.rankdata(-draws, axis=1))
+    rank = pd.DataFrame(1 + (-draws).argsort(1).argsort(1))
     rank.columns = [*map(name_text, scores.coords[scores.dims[-1]].values)]
     after = changed["after"].to_numpy(float)
     each = rank[changed.index].to_numpy()
     is_better = changed["after"].to_numpy(float) < changed["before"].to_numpy(float)
+    is_better |= changed["before"].isna().to_numpy()
     return np.where(is_better, each <= after, each >= after).mean(0)
 
 
@@ -362,7 +369,24 @@ def _chance_of_label(result: xr.DataTree, changed: pd.DataFrame) -> Float[np.nda
     return _classes(result).rename(name_text).loc[changed.index].max(axis=1).to_numpy()
 
 
+def _other_place(both: pd.DataFrame) -> pd.Series:
+    """Entries that are new, or have passed another known one."""
+    known = both.dropna().astype(int)
+    passed = known["before"].rank() != known["after"].rank()
+    return passed.reindex(both.index, fill_value=True)
+
+
+def _other_value(both: pd.DataFrame) -> pd.Series:
+    """Known names with another label, and names with another verdict."""
+    return both["before"] != both["after"]
+
+
 _chances = {"rank": _chance_of_rank, "label": _chance_of_label}
+_differs = {
+    "rank": _other_place,
+    "label": lambda both: _other_value(both) & both["before"].notna(),
+    "verdict": _other_value,
+}
 
 
 def _verdicts(result: xr.DataTree, model: Model[Any]) -> pd.Series:

@@ -51,7 +51,7 @@ def topics(*choices):
 
 
 LABEL_STUDIO_TOPICS = [
-    task(1, annotation(101, 1, topics("a", "b")), annotation(102, 2)),
+    task(1, annotation(101, 1, topics("a", "b")), annotation(102, 2, mood("good"))),
     task(2, annotation(103, 1, topics("a")), annotation(104, 9, topics("b"), ground_truth=True)),
 ]
 LABEL_STUDIO_PAIRS = [

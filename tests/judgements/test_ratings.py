@@ -47,7 +47,7 @@ def test_one_level_and_too_many_are_refused() -> None:
         read(stars=[3] * 5)
     many = {"film": range(30), "critic": ["ann"] * 30, "stars": range(30)}
     with raises_about(DataError, "rating", "stars"):
-        rt.Ratings.from_frame(many, **ROLES)
+        rt.Ratings.from_frame(many, **ROLES, levels=range(202))
 
 
 def test_wide_tables_have_a_column_for_each_annotator() -> None:

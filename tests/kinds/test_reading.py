@@ -69,7 +69,7 @@ READ = {
     ),
     "none of several choices": (
         ex.LABEL_STUDIO_TOPICS,
-        {},
+        {"control": "topics"},
         {
             *(
                 (f"1={topic}", who, said)

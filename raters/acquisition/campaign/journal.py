@@ -153,7 +153,7 @@ class Journal:
             facts = {f"identity/{name}": value for name, value in identity.items()}
             facts |= {f"setting/{name}": value for name, value in settings.items()}
             # Read from a table, "282e-1" would be the number 28.2.
-            facts |= {"tag": f"q{uuid.uuid4().hex[:4]}", "started": _now()}
+            facts |= {"tag": f"q{uuid.uuid4().hex[:3]}", "started": _now()}
             _create(Path(path), facts, parts)
         journal = cls(path)
         for name, value in identity.items():

@@ -56,8 +56,15 @@ def table(content: Any, control: str | None) -> Table:
         records = [_nested(row) for row in content.to_dict("records")]
     else:
         records = _records(content)
-    answers, left = list[Answer](), Counter[str]()
-    for one in [*responses(records), *_suggestions(records)]:
+    left = Counter[str]()
+    people = list(_answers(responses(records), left))
+    answers = [*people, *_none_chosen(people), *_answers(_suggestions(records), left)]
+    return table_of("Argilla", answers, left, control)
+
+
+def _answers(given: Iterator[Response], left: Counter[str]) -> Iterator[Answer]:
+    """Submitted responses as answers."""
+    for one in given:
         if one.status != "submitted":
             left[f"response(s) that are {one.status}"] += 1
             continue
@@ -65,8 +72,18 @@ def table(content: Any, control: str | None) -> Table:
         data = plain({**fields[0], **fields[1]})
         form, value = _answer(one.value)
         item = one.record.get("id") or one.record.get("_server_id")
-        answers.append(Answer(one.question, form, item, one.user, value, data))
-    return table_of("Argilla", answers, left, control)
+        yield Answer(one.question, form, item, one.user, value, data)
+
+
+def _none_chosen(people: list[Answer]) -> Iterator[Answer]:
+    """Empty answers to questions with several choices, by those who answered others of a record:
+    there is no response without a choice."""
+    several = {one.control for one in people if one.form == CHOICE and len(one.value) > 1}
+    given = {(one.control, one.item, one.annotator) for one in people}
+    for one in {(one.item, one.annotator): one for one in people}.values():
+        for question in sorted(several):
+            if (question, one.item, one.annotator) not in given:
+                yield one._replace(control=question, form=CHOICE, value=[])
 
 
 def _records(content: Any) -> Any:

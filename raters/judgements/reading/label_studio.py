@@ -48,6 +48,7 @@ class Annotation(NamedTuple):
     is_skipped: bool
     is_truth: bool
     time: str
+    is_predicted: bool = False
 
 
 def recognise(content: Any) -> bool:
@@ -69,11 +70,13 @@ def table(content: Any, control: str | None) -> Table:
     _check_tasks(tasks)
     done = [*annotations_in(tasks), *_predictions(tasks)]
     named = ((name, form) for one in done for name, form, _ in one.answers)
-    none_chosen: list[tuple[str, str, Any]] = [
-        (name, CHOICE, []) for name, form in dict.fromkeys(named) if form == CHOICE
-    ]
+    questions = [name for name, form in dict.fromkeys(named) if form == CHOICE]
+    predicted = {name for one in done if one.is_predicted for name, _, _ in one.answers}
     for one in done:
-        given = one.answers or none_chosen
+        answered = {name for name, _, _ in one.answers}
+        # An annotation has nothing about a question of which nothing was chosen.
+        none = {*questions} & (predicted if one.is_predicted else {*questions}) - answered
+        given = [*one.answers, *((name, CHOICE, []) for name in questions if name in none)]
         left["annotation(s) cancelled or skipped"] += one.is_skipped
         left["annotation(s) without an answer"] += not given and not one.is_skipped
         data = plain(part(one.task, "data", Mapping) or {})
@@ -125,7 +128,7 @@ def _predictions(tasks: Any) -> Iterator[Annotation]:
         for one in part(task, "predictions", list) or []:
             model = part(one, "model_version", str) or "prediction"
             answers = _answers(part(one, "result", list) or [])
-            yield Annotation(task, [model], answers, False, False, "")
+            yield Annotation(task, [model], answers, False, False, "", True)
 
 
 def _answers(regions: list[Any]) -> list[tuple[str, str, Any]]:

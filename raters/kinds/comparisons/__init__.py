@@ -10,7 +10,7 @@ from raters.kinds.comparisons.discrepancies import DISCREPANCIES
 from raters.kinds.comparisons.reading import compared_with_itself
 from raters.kinds.sections import ranking, shown
 from raters.models import comparisons as models
-from raters.models.comparisons import ContextualBTL, ExtendedBTL, LinearExtendedBTL
+from raters.models.comparisons import BTL, ContextualBTL, ExtendedBTL, LinearExtendedBTL
 
 COMPARISONS = kinds.Kind(
     data=Comparisons,
@@ -37,6 +37,7 @@ COMPARISONS = kinds.Kind(
     implies={"ties": {"ties": "keep"}},
     models=tuple(vars(models)[name] for name in models.__all__ if name != "PairwiseModel"),
     default=ExtendedBTL(competence="signed"),
+    alone=BTL(),
     words=kinds.Words("vote", "votes"),
     questions=Candidates.pairs,
     quantities=audit.quantities,

@@ -173,7 +173,7 @@ TIES = Discrepancy(
     "Fewer votes are ties than {model} says",
     lambda program, is_high: (
         'votes read with ties="keep" have ties as an answer of their own, by the laws'
-        ' ties="davidson" and ties="rao-kupper" of rt.ExtendedBTL()'
+        ' ties="davidson" and ties="rao-kupper" of rt.ExtendedBTL'
     ),
 )
 

@@ -11,7 +11,7 @@ from raters.kinds.rankings import audit
 from raters.kinds.rankings.discrepancies import DISCREPANCIES
 from raters.kinds.sections import ranking, shown
 from raters.models import rankings as models
-from raters.models.rankings import ExtendedPlackettLuce
+from raters.models.rankings import ExtendedPlackettLuce, PlackettLuce
 
 RANKINGS = kinds.Kind(
     data=Rankings,
@@ -22,6 +22,7 @@ RANKINGS = kinds.Kind(
     ),
     models=tuple(vars(models)[name] for name in models.__all__),
     default=ExtendedPlackettLuce(ties="davidson"),
+    alone=PlackettLuce(ties="davidson"),
     words=kinds.Words("ranking", "rankings"),
     questions=Candidates.sets,
     quantities=audit.quantities,

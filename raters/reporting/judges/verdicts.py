@@ -10,7 +10,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from raters.auditing.truth.calibration import Calibration
-from raters.errors import one_line, refuse_data
+from raters.errors import refuse_data
 from raters.judgements import row_columns
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
@@ -169,6 +169,10 @@ def _flags(data: Any, name: str) -> Int[np.ndarray, " row"]:
     return np.array(flags)
 
 
+def _is_date(text: str) -> bool:
+    return bool(pd.notna(pd.to_datetime(text, format="ISO8601", errors="coerce", utc=True)))
+
+
 def times(data: Any, name: str) -> PerRow:
     """Times as numbers in their order; text must hold dates of ISO 8601."""
     values, levels = np.asarray(row_columns.values(data, name)), row_columns.levels(data, name)
@@ -179,8 +183,9 @@ def times(data: Any, name: str) -> PerRow:
         return np.asarray(numbers[values])
     try:
         dates = pd.to_datetime(pd.Series(levels, dtype=str), format="ISO8601", utc=True)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError):
+        wrong = next(one for one in map(str, levels) if not _is_date(one))
         expected = "write dates such as 2026-11-29, or numbers"
-        refuse_data("time", name, f"holds what is no date ({one_line(str(error))})", expected)
+        refuse_data("time", name, f"holds {wrong!r}, which is no date", expected)
     seconds = dates.astype("datetime64[s, UTC]").astype("int64").to_numpy(float)
     return np.asarray(seconds[values])
