@@ -307,7 +307,7 @@ def _that_suits(data: Any, usual: Model[Any], kind: Kind, texts: Mapping[str, st
         settings = {name: texts[name] for name in texts if name in fields(usual)}
         if settings.keys() <= fields(kind.alone).keys():
             return built(settings, kind.alone)[0]
-    if usual.why_not(data) is None:
+    if usual != kind.default or usual.why_not(data) is None:
         return usual
     others = (one() for one in kind.models if one is not type(usual))
     return next((one for one in others if one.why_not(data) is None), usual)

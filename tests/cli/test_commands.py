@@ -314,3 +314,16 @@ def test_an_export_is_audited_on_its_gold_and_takes_its_labels_back(capsys) -> N
     assert len(again) == 60
     own = again[again["annotator"] == "raters"]
     assert own["label"].tolist() == clean["label"].tolist()
+    back = json.loads(Path("back.json").read_text())
+    assert [task["annotations"] for task in back] == [task["annotations"] for task in tasks]
+    run(capsys, "suggest", "export.json", *EM, "--again", "--out", "queue.json")
+    queue = json.loads(Path("queue.json").read_text())
+    assert all(task["data"] in [one["data"] for one in tasks] for task in queue)
+    assert not any(task.get("annotations") for task in queue)
+
+
+def test_judgements_by_one_are_fitted_without_competences(capsys) -> None:
+    votes = {"winner": ["a", "a", "b", "b", "c"], "loser": ["b", "b", "a", "c", "a"]}
+    pd.DataFrame(votes).to_csv("votes.csv", index=False)
+    printed, _ = run(capsys, "rank", "votes.csv", "--backend", "em", "--set", "reward_scale=1")
+    assert "Model: BTL" in printed
