@@ -14,7 +14,10 @@ from raters.cli.commands import write_board
 from raters.cli.files import collected_warnings, note
 from raters.cli.reading import pairs, task_of
 from raters.errors import SettingError, refuse
+from raters.errors.validation import share
+from raters.judgements.names import name_text, shorten
 from raters.judgements.reading.files import names_in, read_table, table_format
+from raters.reporting.judges.judges import people_and_prices
 from raters.reporting.report import FORMS
 
 
@@ -38,10 +41,18 @@ def judges(given: Namespace) -> None:
         if task.kind.name not in ("labels", "comparisons"):
             problem = f"is of {task.kind.words.many}, and judges are compared by labels or votes"
             refuse("table", str(given.file), problem, "raters audit says whom to trust")
+        # What needs no fit is refused before it.
+        people = names_in(given.people) if given.people else ()
+        _, others, _ = people_and_prices(task.program.data, people, cost)
+        judged = [name_text(task.program.data.judges[code]) for code in others]
+        if given.card is not None and name_text(given.card) not in judged:
+            expected = f"name one of {shorten(judged)}"
+            refuse("card", given.card, "is no judge of this board", expected)
+        share("target", given.target)
         gold = [read_table(path) for path in given.gold]
         board = rt.judges(
             task.fit(log_likelihood=False),
-            people=names_in(given.people) if given.people else (),
+            people=people,
             gold=pd.concat(gold, ignore_index=True) if gold else task.gold,
             question=given.question or "",
             swapped=given.swapped or "",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
+from jaxtyping import Float
 from scipy.special import betaincinv
 
 from raters.auditing.intervals import mean_and_interval
@@ -216,21 +217,10 @@ def judges(
         refuse("result", data, "holds no verdicts that can be compared", expected)
     if lengths is not None and len(lengths) != 2:
         refuse("lengths", lengths, "are not two columns", "name the columns of both answers")
-    people = tuple(dict.fromkeys(people))
     # Each part has random numbers of its own, so that no option changes another's result.
     rngs = [np.random.default_rng((seed, part)) for part in range(4)]
-    names = {name_text(name): code for code, name in enumerate(data.judges)}
-    trusted = _codes(people, names, "people", data.judge)
-    others = [code for code in names.values() if code not in trusted]
-    if not others:
-        expected = f"leave out at least one of the {plural(data.judge)}"
-        refuse("people", shorten(people), "are all who answered", expected)
-    price = np.ones(len(names))
-    for name, one in (cost or {}).items():
-        finite(f"cost of {name}", one, 0.02)
-        price[_codes([name], names, "cost", data.judge)] = one
-    if (price < 0).any():
-        refuse("cost", float(price.min()), "is below 0", "give prices of at least 0")
+    people = tuple(dict.fromkeys(people))
+    trusted, others, price = people_and_prices(data, people, cost or {})
     reference = () if gold is not None else people
     found = calibrate(model, result, gold, reference=reference, level=level, seed=seed)
     verdicts = verdicts_of(data, found, question, swapped, lengths or (), time)
@@ -256,7 +246,7 @@ def judges(
         among = [data.judges[code] for code in others]
         with suppress(NothingShared):
             shared = dependence(model, result, known, among=among, level=level, seed=seed)
-            table = table.join(_most_alike(shared, names))
+            table = table.join(_most_alike(shared, data))
     table.index = pd.Index([str(name) for name in data.judges], name="judge")
     panel = cheapest_panel(verdicts, others, price, target, level, rngs[3])
     board = table.iloc[others].sort_values("accuracy", ascending=False)
@@ -279,6 +269,25 @@ def judges(
     }
     notes = _notes(board, of_people, shared, panel, target)
     return Judges(board, notes, plain(facts), of_people, shared, panel)
+
+
+def people_and_prices(
+    data: Any, people: Sequence[Any], cost: Mapping[Any, float]
+) -> tuple[list[int], list[int], Float[np.ndarray, " judge"]]:
+    """Codes of the people and of the judges, and the price of a verdict of each."""
+    names = {name_text(name): code for code, name in enumerate(data.judges)}
+    trusted = _codes(people, names, "people", data.judge)
+    others = [code for code in names.values() if code not in trusted]
+    if not others:
+        expected = f"leave out at least one of the {plural(data.judge)}"
+        refuse("people", shorten(people), "are all who answered", expected)
+    price = np.ones(len(names))
+    for name, one in cost.items():
+        finite(f"cost of {name}", one, 0.02)
+        price[_codes([name], names, "cost", data.judge)] = one
+    if (price < 0).any():
+        refuse("cost", float(price.min()), "is below 0", "give prices of at least 0")
+    return trusted, others, price
 
 
 def _notes(
@@ -409,11 +418,12 @@ def _agreement(
     return found.join(pd.DataFrame.from_dict(rows, orient="index"))
 
 
-def _most_alike(shared: Dependence, names: Mapping[str, int]) -> pd.DataFrame:
+def _most_alike(shared: Dependence, data: Judgements) -> pd.DataFrame:
     """The other judge whose mistakes are most alike, by code."""
     pairs = shared.pairs()
     turned = pairs.rename(columns={shared.judge: "other", "other": shared.judge})
     both = pd.concat([pairs, turned]).sort_values("correlation", ascending=False, kind="stable")
     first = both.drop_duplicates(shared.judge).set_index(shared.judge)
-    first.index = pd.Index([names[name_text(name)] for name in first.index])
+    names = list(map(name_text, data.judges))
+    first.index = pd.Index([names.index(name_text(name)) for name in first.index])
     return first[["other", "correlation"]].rename(columns={"other": "most_alike"})
