@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy.special import expit
 
 from raters import kinds
+from raters.auditing.intervals import mean_and_interval
 from raters.auditing.ranks import ranked, ranked_by
+from raters.fitting.result import draws_of
 from raters.kinds import Form
 from raters.models.comparisons.directions import has_directions
 
@@ -92,3 +96,15 @@ def signs(table: pd.DataFrame, name: str) -> dict[str, Any]:
     up, down = table["p_positive"] >= _KNOWN, table["p_positive"] <= 1 - _KNOWN
     names = {"up": table[name][up].tolist(), "down": table[name][down].tolist()}
     return kinds.finding("signs", **names, open=int((~up & ~down).sum()), of=len(table))
+
+
+def ties_of_equals(context: kinds.AuditContext, observed: float) -> kinds.Section:
+    """Probability that two equal items tie, beside the share that does."""
+    propensity = draws_of(context.program, context.result)[0]["tie_propensity"]
+    if context.program.data.pair is None:
+        propensity = propensity[:, 0]  # of two items; then come three
+    # As a share of votes between equals in either law of ties; the mean over annotators.
+    equal = expit(propensity - np.log(2)).reshape(len(propensity), -1).mean(1)
+    probability = mean_and_interval("probability", equal, context.level)
+    numbers = {name: float(value) for name, value in probability.items()}
+    return kinds.Section("ties", findings=(kinds.finding("ties", observed=observed, **numbers),))

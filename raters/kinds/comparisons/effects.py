@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
 
 from raters import kinds
 from raters.auditing.intervals import mean_and_interval, table
 from raters.fitting.result import draws_of
-from raters.kinds.sections import shown
+from raters.kinds.sections import shown, ties_of_equals
 from raters.models.comparisons.directions import competences
 from raters.models.comparisons.takeover import MOST, information_shares
 from raters.terms.ties import ties_of
@@ -38,16 +37,9 @@ def style(context: kinds.AuditContext) -> kinds.Section | None:
 def ties(context: kinds.AuditContext) -> kinds.Section | None:
     """Probability that a vote between two equal items is a tie."""
     data = context.program.data
-    if ties_of(context.program.model) is None:
-        return None
-    propensity = draws_of(context.program, context.result)[0]["tie_propensity"]
-    # As a share of votes between equals in either law of ties; the mean over annotators.
-    equal = expit(propensity - np.log(2)).reshape(len(propensity), -1).mean(1)
-    probability = mean_and_interval("probability", equal, context.level)
     weight = np.asarray(data.weight, float)
     observed = float(weight[np.asarray(data.wins) == 0.5].sum() / weight.sum())
-    numbers = {name: float(value) for name, value in probability.items()}
-    return kinds.Section("ties", findings=(kinds.finding("ties", observed=observed, **numbers),))
+    return None if ties_of(context.program.model) is None else ties_of_equals(context, observed)
 
 
 def leading_annotator(context: kinds.AuditContext) -> kinds.Section | None:

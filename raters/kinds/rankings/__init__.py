@@ -29,6 +29,6 @@ RANKINGS = kinds.Kind(
     truths=audit.RankingCalibration,
     threshold=0.25,
     columns=shown("competence accuracy p_adversarial agreement"),
-    sections=(partial(ranking, site="worth"),),
+    sections=(partial(ranking, site="worth"), audit.ties),
     discrepancies=DISCREPANCIES,
 )

@@ -11,10 +11,11 @@ from scipy.special import expit
 
 from raters.errors import refuse
 from raters.fitting.result import draws_of
-from raters.judgements.counts import standing
+from raters.judgements.counts import numbers_tied, standing
 from raters.judgements.rankings import Rankings
-from raters.kinds import AuditLimits, Quantities
+from raters.kinds import AuditContext, AuditLimits, Quantities, Section
 from raters.kinds.orders import AnnotatorDraws, OrderCalibration, PerCompetence
+from raters.kinds.sections import ties_of_equals
 from raters.program import Program
 
 
@@ -33,6 +34,16 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
             "agreement": agreement(program.data, draws["worth"].mean(0)),
         },
     )
+
+
+def ties(context: AuditContext) -> Section | None:
+    """Probability that two equal items share a place, where some do."""
+    if "tie_propensity" not in context.program.sites:
+        return None
+    place = np.asarray(context.program.data.place)
+    size = numbers_tied(place)
+    weight = np.asarray(context.program.data.weight, float)[:, None] * (place > 0) / size
+    return ties_of_equals(context, float((weight * (size > 1)).sum() / weight.sum()))
 
 
 def agreement(data: Rankings, worth: Float[np.ndarray, " item"]) -> Float[np.ndarray, " annotator"]:
