@@ -52,7 +52,9 @@ def tied_orders(
     )
 
 
-def observe(utility: Float[Array, "ranking position"], propensity: Any, data: Rankings) -> None:
+def observe(
+    utility: Float[Array, "ranking position"], data: Rankings, propensity: Any = None
+) -> None:
     """Sample the observed site: the place of each item offered."""
     order, place = orders(utility, data)
     if propensity is not None:
@@ -78,7 +80,7 @@ class RankingModel(TermModel[Rankings]):
             # Each utility needs its own index, as the blocks are read row by row.
             who = jnp.broadcast_to(jnp.asarray(data.annotator)[:, None], data.offered.shape)
             utility = self.predictor.sample(dataclasses.replace(data, annotator=who))
-            observe(utility, sample_by_size(data), data)
+            observe(utility, data, sample_by_size(data))
         else:
             weight = self.types.sample_weight()
             order, place = orders(self.predictor.sample(data), data)
