@@ -328,7 +328,8 @@ def with_predictions(
     0.9
     """
     table = _exported(export, control)
-    of_item = _rows_by_item(labels, "label", "probability")
+    rows = _columns_of(labels, "item", "label", "probability")
+    of_item = {name_text(item): more for item, *more in rows}
     written = []
     for entry in export:
         known = {one: of_item[item] for item, one in _items(entry, table) if item in of_item}
@@ -409,11 +410,6 @@ def _columns_of(table: Any, *names: str) -> Iterator[tuple[Any, ...]]:
     """Columns of a table of any library, row by row."""
     frame = table.to_dataframe().reset_index() if isinstance(table, xr.Dataset) else table
     return zip(*(np.asarray(frame[name]).tolist() for name in names), strict=True)
-
-
-def _rows_by_item(table: Any, *names: str) -> dict[str, list[Any]]:
-    """Rows of a table by the name of their item."""
-    return {name_text(item): more for item, *more in _columns_of(table, "item", *names)}
 
 
 def _items(entry: Mapping[str, Any], table: Table) -> Iterator[tuple[str, str]]:

@@ -107,16 +107,14 @@ def _labels_writer(path: Path, items: xr.Dataset, given: Namespace) -> Callable[
     return partial(files.write_text, _into_export(formats.with_predictions, items, given))
 
 
-_TASKS = "give a JSON export of Label Studio or records of Argilla, or write a table (.csv)"
-
-
 def _into_export(fill: Callable[..., list[dict[str, Any]]], table: Any, given: Namespace) -> str:
     """JSON of the export that was read, with what a table says."""
     content = content_of(given.file)
     if given.file.suffix.lower() == ".json":  # Numbers as they are: tables keep their digits.
         content = json.loads(given.file.read_text(encoding="utf-8-sig"))
     if not isinstance(content, list):
-        raise DataError(f"{str(given.file)!r} is no export whose tasks could be written; {_TASKS}")
+        expected = "give JSON of Label Studio or records of Argilla, or write a table (.csv)"
+        raise DataError(f"{str(given.file)!r} has no tasks that could be written; {expected}")
     tasks = fill(content, table, control=given.control)
     return json.dumps(tasks, indent=1, ensure_ascii=False)
 

@@ -54,8 +54,11 @@ class NormalLevel(dist.Distribution):
         lower = jnp.where(value > 0, lower, -jnp.inf)
         upper = jnp.where(value < self.num_levels - 1, upper, jnp.inf)
         # In the tail where both are small; at the ends of the scale one of them is 0 or 1.
-        is_right = lower + upper > 0
-        most, least = jnp.where(is_right, -lower, upper), jnp.where(is_right, -upper, lower)
+        in_upper_tail = lower + upper > 0
+        most, least = (
+            jnp.where(in_upper_tail, -lower, upper),
+            jnp.where(in_upper_tail, -upper, lower),
+        )
         is_end = jnp.isinf(most) | jnp.isinf(least)
         above = log_ndtr(jnp.where(jnp.isinf(most), 0.0, most))
         below = log_ndtr(jnp.where(jnp.isinf(least), most - 1, least))

@@ -26,7 +26,7 @@ _LETTERS = re.compile(r"\r\n|.", re.DOTALL)
 
 
 class Tabled:
-    """What notebooks show as its ``repr`` above the first rows of a table."""
+    """Base of what notebooks show as a table: its ``repr`` above the first rows."""
 
     def _head(self) -> Any:
         """The first rows, as a data frame."""

@@ -172,7 +172,7 @@ def _classes(name: str, answers: Sequence[Answer], one_class: str) -> list[str]:
 
 
 def _yes_or_no(answers: Sequence[Answer], classes: Sequence[str], one_class: str) -> list[Answer]:
-    """Whether classes are among the answers; of several, each of an item is an item of its own."""
+    """Answers of yes or no for each class; of several classes, each of an item is an item."""
     words = {True: "yes", False: "no"}
     each = [(answer, {*map(name_text, answer.value)}) for answer in answers]
     return [

@@ -26,7 +26,7 @@ OF_CHOOSERS = ("chooser_features", "chooser_centre", "chooser_scale", "chooser_n
 # Features of comparisons are not scaled.
 LARGE = 1e9
 # Features of items are; their squares are summed.
-LARGEST = 1e100
+_LARGEST = 1e100
 _SUCH = "names=['age', 'length']"
 
 
@@ -111,8 +111,8 @@ def design(values: Features, names: tuple[str, ...], items: Names) -> dict[str, 
     dtype = np.float32 if values.dtype in (np.float16, np.float32) else np.float64
     values = values.astype(np.float64)
     check_finite(values, names, items)
-    if ((most := np.abs(values).max(0)) > LARGEST).any():
-        expected = f"give numbers up to {LARGEST:.0e} in size"
+    if ((most := np.abs(values).max(0)) > _LARGEST).any():
+        expected = f"give numbers up to {_LARGEST:.0e} in size"
         name = names[int(np.argmax(most))]
         refuse_data("features", name, "is too large for sums of its squares", expected)
     centre, scale = values.mean(0), values.std(0)

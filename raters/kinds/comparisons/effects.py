@@ -36,10 +36,11 @@ def style(context: kinds.AuditContext) -> kinds.Section | None:
 
 def ties(context: kinds.AuditContext) -> kinds.Section | None:
     """Probability that a vote between two equal items is a tie."""
+    if ties_of(context.program.model) is None:
+        return None
     data = context.program.data
     weight = np.asarray(data.weight, float)
-    observed = float(weight[np.asarray(data.wins) == 0.5].sum() / weight.sum())
-    return None if ties_of(context.program.model) is None else ties_of_equals(context, observed)
+    return ties_of_equals(context, float(weight[np.asarray(data.wins) == 0.5].sum() / weight.sum()))
 
 
 def leading_annotator(context: kinds.AuditContext) -> kinds.Section | None:

@@ -1,4 +1,4 @@
-"""What models of ratings share: qualities of items, competences of annotators."""
+"""Base of models of ratings: qualities of items, competences of annotators."""
 
 from __future__ import annotations
 

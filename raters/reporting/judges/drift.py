@@ -54,7 +54,7 @@ def drifts(verdicts: Verdicts, codes: list[int], rng: np.random.Generator) -> pd
 
 
 def _by_question(verdicts: Verdicts) -> pd.DataFrame:
-    """How far the verdicts of each judge on each question at one time are right."""
+    """Rightness of the verdicts of each judge on each question at one time."""
     table = verdicts.table.assign(right=verdicts.right(verdicts.table).mean(0))
     return table.groupby(["judge", "question", "time"], as_index=False)["right"].mean()
 
