@@ -20,7 +20,7 @@ from _common import options, report, table
 
 import raters as rt
 from raters.inference.base import progress_bar
-from raters.inference.polya_gamma import em, gibbs, plans, sets
+from raters.inference.polya_gamma import em, gibbs, plans, sweep
 from raters.program import Program
 
 ITEMS, ANNOTATORS = 1_000, 1_000
@@ -74,7 +74,7 @@ def measure(rows: int, seed: int, times: int) -> list[Any]:
         program = Program(model, few)
         plan, row = plans.plan(program, values), few.take(slice(0, 1))
         placed = jax.device_put(data) if jax.default_backend() == "cpu" else data
-        held = sets.RunCache(plan.steady, constant=0.0)
+        held = sweep.RunCache(constant=0.0)
         climber = em._Climber(rt.PGEM(), program, plan, placed, held, progress_bar(1, "", False))
         climber.row = row
         of_em = best(lambda: climber.sweep(values, True), times)

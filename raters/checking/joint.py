@@ -15,14 +15,14 @@ from jaxtyping import Array, Float, Key
 from numpyro import handlers
 from numpyro.distributions.transforms import biject_to
 
+from raters.distributions.choices import Choice
 from raters.errors import BackendError
 from raters.errors.validation import checked, whole
 from raters.fitting.simulate import with_whole_counts
 from raters.inference import modes
-from raters.inference.polya_gamma import panel_gibbs, panels, plans
+from raters.inference.polya_gamma import detection, panel_gibbs, panels, plans
 from raters.inference.polya_gamma.conditionals import observation
 from raters.inference.polya_gamma.gibbs import Chart, Fixed, Kernel, sweep_once
-from raters.inference.polya_gamma.sets import RunCache
 from raters.judgements.base import Judgements
 from raters.judgements.together import parts_of, with_parts
 from raters.model import Model, Shift, Values
@@ -99,6 +99,11 @@ def geweke(
     whole("prior_draws", prior_draws, least=100)
     program = Program(model, with_any_outcomes(questions))
     of_kernel = panels if panels.applies(program) else plans
+    if detection.chooses(program):
+        raise BackendError(
+            f"{model.title} moves utilities along trajectories, which have no sweeps to test; use"
+            " raters.checking.sbc"
+        )
     if reason := model.why_not(questions) or of_kernel.why_not(program):
         raise BackendError(reason)
     with jax.enable_x64(True):
@@ -195,17 +200,12 @@ def _alternating(
     program = Program(model, any_answers)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
     keys = jax.random.split(key, chains)
-    if panels.applies(program):
-        sweep = _kernel_of_panel(program, starts[0], rng)
-    else:
+    if not panels.applies(program):
         kernel = Kernel.of(program, starts[0], modes.images(program))
-        if not kernel.chart.plan.on_host:
-            tried = modes.tries(kernel.images, rng, (chains, sweeps))
-            chained = _chained(
-                model, kernel.chart, asked, kernel.fixed, values, keys, tried, sweeps
-            )
-            return jax.tree.map(lambda each: np.concatenate(np.asarray(each)), chained)
-        sweep = partial(_once, kernel, rng)
+        tried = modes.tries(kernel.images, rng, (chains, sweeps))
+        chained = _chained(model, kernel.chart, asked, kernel.fixed, values, keys, tried, sweeps)
+        return jax.tree.map(lambda each: np.concatenate(np.asarray(each)), chained)
+    sweep = _kernel_of_panel(program, starts[0], rng)
     kept, given = [], []
     for current, chain_key in zip(starts, keys, strict=True):
         for sweep_key in jax.random.split(chain_key, sweeps):
@@ -242,13 +242,6 @@ def _chained(
         return jax.lax.scan(step, values, (jax.random.split(key, sweeps), tried))[1]
 
     return jax.lax.map(chain, (starts, keys, tried))
-
-
-def _once(kernel: Kernel, rng: np.random.Generator, data: Any, values: Values) -> Values:
-    """Run one sweep of choices from sets, which are drawn on the host."""
-    cache = RunCache(kernel.chart.plan.steady)
-    drawn = dataclasses.replace(kernel, data=data).run(values, rng, 1, cache)
-    return {name: value[0] for name, value in drawn.items()}
 
 
 def _kernel_of_panel(program: Program[Any], start: Values, rng: np.random.Generator) -> _Kernel:
@@ -311,6 +304,8 @@ def _of_outcomes(program: Program[Any], site: dict[str, Any], soft: Values) -> d
     """Statistics of the outcomes of one kind of judgement and the parameters together."""
     fn, value = site["fn"], site["value"]
     statistics = {"log-likelihood": fn.log_prob(value).mean()}
+    if isinstance(fn, Choice):
+        return statistics | {"outcomes × logits": (value * jnp.tanh(fn.utility)).mean()}
     if not program.counts_classes:
         read = observation(fn, value)
         side = jnp.where(read.votes > 0, read.kappa / jnp.maximum(read.votes, 1.0), 0.0)

@@ -21,7 +21,6 @@ from raters.inference.polya_gamma.hmc import HMC
 from raters.inference.polya_gamma.vi import PGVI
 from raters.inference.svi import SVI
 from raters.judgements.comparisons import Comparisons
-from raters.judgements.rankings import Rankings
 from raters.judgements.responses import Responses
 from raters.model import Own, facts_of
 from raters.program import Program
@@ -37,10 +36,11 @@ _EFFECTS, _SLOPES = {"taste", "deviation"}, {"slope", "discrimination"}
 
 def default_backend(program: Program[Any]) -> Backend:
     """An exact back-end that suits a program."""
+    if detection.chooses(program):
+        own = HMC(draws=500, warmup=200, longest=_LONGEST)
+        return own if own.why_not(program) is None else NUTS()
     if not _has_blocks(program):
-        # Rankings with ties, whose likelihood is slow and log-concave.
-        of_orders = isinstance(program.data, Rankings)
-        return HMC(draws=500, warmup=200, longest=_LONGEST) if of_orders else NUTS()
+        return NUTS()
     data, gibbs, hmc = program.data, PGGibbs(longest=_LONGEST), HMC(longest=_LONGEST)
     if not isinstance(data, Comparisons | Responses) or hmc.why_not(program) is not None:
         return gibbs
@@ -70,6 +70,8 @@ def short_backend(program: Program[Any]) -> Backend:
 
 def _has_blocks(program: Program[Any]) -> bool:
     """True where a model declares blocks or vectors of single judges, or blocks are found."""
+    if detection.chooses(program):
+        return True
     declared = program.model.blocks
     if declared is not None:
         return bool(declared or facts_of(program.model, Own))

@@ -24,7 +24,6 @@ def test_blocks_of_models_that_declare_none(labelled, ranked):
         rt.DawidSkene(): (labelled, (("prevalence",), ("confusion",))),
         rt.Raykar(hidden=2): (labelled, (("coefficient",), ("output_weight",), ("confusion",))),
         rt.models.Yan(): (labelled, (("coefficient",), ("sensitivity", "tilt"), ("wrong",))),
-        rt.ExtendedPlackettLuce(): (ranked, (("worth",), ("competence",))),
     }
     for model, (data, expected) in blocks.items():
         assert model.blocks is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,19 +12,8 @@ import xarray as xr
 
 import raters as rt
 from raters.checking import geweke
-from raters.distributions import ScaledNormal
-from raters.inference.polya_gamma import (
-    augmentation,
-    collapsed,
-    conditionals,
-    latent_classes,
-    line,
-    set_likelihood,
-    sets,
-    sums,
-)
+from raters.inference.polya_gamma import augmentation, collapsed, latent_classes, line, sums
 from raters.program import trace
-from tests.inference.first_choices import FirstChoices
 from tests.refusals import raises_about
 from tests.statistical.joint import BOUND, cases, short, worst
 
@@ -34,13 +22,12 @@ _BOUND = 4.0
 # Other kernels are parts of these, and other errors are like these.
 _AT_EVERY_CHANGE = {
     "signed, position bias, counts",
-    *("TwoPL", "ExtendedPlackettLuce", "LatentClassLogit"),
+    "TwoPL",
     *("DawidSkene", "Raykar", "SharedMistakes, effects of items"),
-    *("wrong power in the scale move", "no density of the proposal"),
+    "wrong power in the scale move",
     *("counts without most of the prior", "classes expected, not drawn"),
     "no normaliser of abilities",
 }
-_NARROW = {"coefficient_scale": 1.0, "constant_scale": 1.0}
 _KERNELS = {
     "BTL": (rt.BTL(), "singles"),
     "BTL, position bias": (rt.BTL(position_bias=True), "singles"),
@@ -90,21 +77,6 @@ _SHORT_KERNELS = {
     "GuesserBTL": (rt.models.GuesserBTL(), "with_features"),
     "Rasch": (rt.Rasch(), "tested"),
     "TwoPL": (rt.TwoPL(), "tested"),
-    "PlackettLuce": (rt.PlackettLuce(), "to_rank"),
-    "PlackettLuce, fixed scale": (rt.PlackettLuce(worth_scale=1.0), "to_rank"),
-    "first choices by types": (FirstChoices(), "first_of"),
-    "ExtendedPlackettLuce": (rt.ExtendedPlackettLuce(), "to_rank"),
-    "ExtendedPlackettLuce, unit": (rt.ExtendedPlackettLuce(competence="unit"), "to_rank"),
-    "MixturePlackettLuce": (rt.models.MixturePlackettLuce(), "to_rank"),
-    "MixturePlackettLuce, the worst": (rt.models.MixturePlackettLuce(), "worst_of"),
-    "PlackettLuce, the worst": (rt.PlackettLuce(), "worst_of"),
-    "ExtendedPlackettLuce, the worst": (rt.ExtendedPlackettLuce(), "worst_of"),
-    "MultinomialLogit": (rt.MultinomialLogit(interactions=True, **_NARROW), "to_choose"),
-    "LatentClassLogit": (rt.models.LatentClassLogit(**_NARROW), "to_choose"),
-    "LatentClassLogit, of each choice": (
-        rt.models.LatentClassLogit(by="set", ignored=("price",), **_NARROW),
-        "to_choose",
-    ),
     "MajorityVote": (rt.models.MajorityVote(), "asked"),
     "Pooled": (rt.models.Pooled(diagonal=2.0, off_diagonal=1.0), "asked"),
     "OneCoin": (rt.models.OneCoin(), "asked"),
@@ -118,19 +90,6 @@ _SHORT_KERNELS = {
     "SharedMistakes": (rt.SharedMistakes(), "asked"),
     "SharedMistakes, effects of items": (rt.SharedMistakes(item_effects=True), "asked"),
 }
-
-
-@pytest.fixture
-def first_of(to_rank) -> rt.Rankings:
-    """The first choice alone."""
-    return dataclasses.replace(to_rank, depth=np.ones(5, np.int32))
-
-
-@pytest.fixture
-def worst_of(to_rank) -> rt.Rankings:
-    """The best, or the best two, and mostly the worst."""
-    depth, lowest = np.array([1, 2, 1, 2, 1], np.int32), np.array([1, 1, 1, 0, 1], np.int32)
-    return dataclasses.replace(to_rank, place=None, depth=depth, lowest=lowest)
 
 
 @pytest.fixture
@@ -150,48 +109,6 @@ def test_kernel_leaves_the_joint_distribution_invariant_on_short_chains(kernel, 
     assert worst(result) < BOUND, str(result["z"].to_series())
 
 
-_read_stages = set_likelihood._stages
-
-
-def _more_choices(read, offered):
-    """Another number of choices than were made of each set, as n − 1 would be."""
-    cells = _read_stages(read, offered)
-    return cells._replace(number=1.5 * cells.number)
-
-
-_read_last = set_likelihood._last_stages
-_summed = set_likelihood.Summed
-
-
-def _unturned(*parts: Any, signs: Any) -> set_likelihood.Summed:
-    """The worst is chosen as the best is."""
-    return _summed(*parts)
-
-
-@pytest.mark.exhaustive
-def test_prior_units_that_are_wrong_are_caught(of_kernel, fresh_kernels) -> None:
-    """A prior that is half as wide in the sweep as in the program."""
-    right = conditionals.prior.dispatch(ScaledNormal)
-
-    def wrong(fn: ScaledNormal, shape: tuple[int, ...]) -> conditionals.Gaussian:
-        return right(fn, shape)._replace(precision=4 * right(fn, shape).precision)
-
-    conditionals.prior.register(ScaledNormal, wrong)
-    jax.clear_caches()
-    try:
-        result = of_kernel("MultinomialLogit")
-    finally:
-        conditionals.prior.register(ScaledNormal, right)
-        jax.clear_caches()
-    assert worst(result) > BOUND
-
-
-def _placed_only(read, offered):
-    """Items without a place left out."""
-    return _read_stages(read, offered & (np.asarray(read.place) > 0))
-
-
-_FLAT = (sets, "log_t", lambda square, size, freedom: np.zeros_like(square))
 _TRIPLED = (sums, "drawn_weights", lambda *given: 3 * _exact_draw(*given))
 
 
@@ -215,29 +132,6 @@ def _without_determinant(sums, division):
 
 
 _SHORT_ERRORS = {
-    "no density of the proposal": ("PlackettLuce", _FLAT),
-    "no density of the proposal, entry by entry": ("ExtendedPlackettLuce", _FLAT),
-    "another number of choices": (
-        "PlackettLuce, fixed scale",
-        (set_likelihood, "_stages", _more_choices),
-    ),
-    "items without a place left out": ("PlackettLuce", (set_likelihood, "_stages", _placed_only)),
-    "the worst by the highest utility": (
-        "PlackettLuce, the worst",
-        (set_likelihood, "Summed", _unturned),
-    ),
-    "the worst by the highest utility, with competences": (
-        "ExtendedPlackettLuce, the worst",
-        (
-            set_likelihood,
-            "_last_stages",
-            lambda read, offered: _read_last(read, offered)._replace(sign=1.0),
-        ),
-    ),
-    "items without a place left out, by types": (
-        "MixturePlackettLuce",
-        (set_likelihood, "_stages", _placed_only),
-    ),
     "counts without most of the prior": (
         "DawidSkene",
         (
@@ -272,8 +166,7 @@ def test_injected_error_is_caught_on_short_chains(error: str, of_kernel, monkeyp
     """The bound that the right kernels keep is broken by each of these."""
     kernel, broken = _SHORT_ERRORS[error]
     monkeypatch.setattr(*broken)
-    # More chains where their sweeps are compiled.
-    assert worst(of_kernel(kernel, chains=80 if "PlackettLuce" in kernel else 300)) > BOUND
+    assert worst(of_kernel(kernel, chains=300)) > BOUND
 
 
 def _wrong_power(values, scale):
@@ -333,9 +226,11 @@ def test_statistics_are_named_and_direct_means_known(few) -> None:
     assert jax.numpy.ones(1).dtype == np.float32, "the test must not leave float64 on"
 
 
-def test_refuses_what_gibbs_cannot_run(few) -> None:
+def test_refuses_what_gibbs_cannot_run(few, to_rank) -> None:
     unordered = dataclasses.replace(few, ordered=False)
     with raises_about(rt.errors.BackendError, "position_bias", True):
         geweke(rt.BTL(position_bias=True), unordered, seed=0)
+    with raises_about(rt.errors.BackendError, "PlackettLuce", "trajectories"):
+        geweke(rt.PlackettLuce(), to_rank, seed=0)
     with raises_about(rt.errors.SettingError, "chains"):
         geweke(rt.BTL(), few, seed=0, chains=1)

@@ -22,11 +22,11 @@ import numpy as np
 from jaxtyping import Array
 
 from raters.inference.arrays import Sites
-from raters.inference.polya_gamma import line, sets
+from raters.inference.polya_gamma import line
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Rows, block_prior
 from raters.inference.polya_gamma.sums import How, Reading, Sums, log_integral, sums_of
-from raters.inference.polya_gamma.unconstrained import coordinates
+from raters.inference.polya_gamma.unconstrained import coordinates, is_unbounded
 from raters.model import Model, Scale, Values
 from raters.program import log_prior, placing
 
@@ -44,9 +44,9 @@ def collapsed_of(
     their sites, for blocks whose integral would take too long."""
     found: list[Sites] = [()] * len(plan.blocks)
     orbits: list[Scale] = []
-    if plan.is_joint or plan.on_host:
+    if plan.is_joint:
         return tuple(found), ()
-    unbounded = partial(sets.is_unbounded, plan.supports)
+    unbounded = partial(is_unbounded, plan.supports)
     normal = [
         place
         for place, one in enumerate(plan.blocks)

@@ -19,9 +19,8 @@ from jaxtyping import Array, Float
 from numpyro.distributions import truncated
 
 from raters.distributions import GroupedMixture
-from raters.distributions.choices import Choice, PlackettLuce
 from raters.distributions.labels import RightOrWrongLabel
-from raters.distributions.ties import OUTCOMES, Davidson, RaoKupper
+from raters.distributions.ties import RaoKupper
 from raters.inference.arrays import Entries, EntryArray, Matrix, PerRow, Points, Rng
 from raters.inference.polya_gamma.augmentation import key_of
 
@@ -68,27 +67,6 @@ def _(fn: dist.BinomialLogits, value: Any, classes: Any = None) -> Observation:
     logits = jnp.asarray(fn.logits)
     count = jnp.broadcast_to(jnp.asarray(fn.total_count, logits.dtype), logits.shape)
     return Observation(logits, count, jnp.asarray(value, logits.dtype) - count / 2)
-
-
-@observation.register(Choice)
-@observation.register(PlackettLuce)
-def _(fn: Choice | PlackettLuce, value: Any, classes: Any = None) -> Observation:
-    utility = jnp.asarray(fn.utility, float)
-    return Observation(utility, jnp.ones_like(utility), jnp.asarray(value, float))
-
-
-@observation.register
-def _(fn: dist.CategoricalLogits, value: Any, classes: Any = None) -> Observation:
-    chosen = jnp.asarray(value)[:, None] == jnp.arange(fn.logits.shape[-1])
-    utility = jnp.asarray(fn.logits, float).ravel()
-    return Observation(utility, jnp.ones_like(utility), chosen.ravel().astype(utility.dtype))
-
-
-@observation.register
-def _(fn: Davidson, value: Any, classes: Any = None) -> Observation:
-    utility, chosen = fn.utilities(), jnp.asarray(value)[:, None] == jnp.asarray(OUTCOMES)
-    count = 1.0 if fn.count is None else fn.count[:, None]
-    return Observation(utility, jnp.ones(utility.size), jnp.ravel(count * chosen))
 
 
 @observation.register
@@ -138,20 +116,6 @@ def _(fn: dist.BinomialLogits, value: Any, weight: Float[Array, "row class"]) ->
     count = jnp.broadcast_to(fn.total_count, weight.shape)
     kappa = weight * (value[:, None] - count / 2)
     return Observation(fn.logits.ravel(), (weight * count).ravel(), kappa.ravel())
-
-
-@component.register
-def _(fn: Choice, value: Any, weight: Float[Array, "set class"]) -> Observation:
-    utility = jnp.asarray(fn.utility, float)
-    times = value[:, None] * weight[jnp.minimum(fn.set, fn.num_sets - 1)]
-    return Observation(utility.ravel(), jnp.ones(utility.size), times.ravel())
-
-
-@component.register
-def _(fn: PlackettLuce, value: Any, weight: Float[Array, "ranking class"]) -> Observation:
-    utility = jnp.asarray(fn.utility, float)
-    place = jnp.broadcast_to(jnp.asarray(value, float)[:, None], utility.shape)
-    return Observation(utility.ravel(), jnp.ones(utility.size), place.ravel())
 
 
 class Gaussian(NamedTuple):

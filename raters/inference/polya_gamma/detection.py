@@ -19,14 +19,18 @@ from jaxtyping import Array
 from numpyro.distributions.transforms import biject_to
 
 from raters.distributions import GroupedMixture
+from raters.distributions.choices import Choice, PlackettLuce
 from raters.distributions.correlated import unwrapped
+from raters.distributions.davidson_luce import DavidsonLuce
 from raters.distributions.priors import Priors
+from raters.distributions.ties import Davidson
 from raters.errors import NotConjugateError
 from raters.inference.arrays import Sites
-from raters.inference.polya_gamma import conditionals, latent_classes, sets
+from raters.inference.polya_gamma import conditionals, latent_classes
 from raters.inference.polya_gamma.colours import coloured
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
-from raters.model import Marginal, Model, Permute, Values, marginal_of
+from raters.inference.polya_gamma.unconstrained import is_unbounded
+from raters.model import Marginal, Model, Own, Permute, Values, facts_of, marginal_of
 from raters.program import Program, Supports, skeleton, start_of, trace
 from raters.program.program import once
 
@@ -49,6 +53,8 @@ class Detected(NamedTuple):
 
 def names_of(program: Program[Any]) -> Names:
     """Return the sites of each block: those that the model declares, or those that are found."""
+    if chooses(program):
+        return ()
     declared, free = program.model.blocks, Priors(program.model.prior).not_conjugate()
     if declared is None:
         return detected(program).blocks
@@ -56,6 +62,17 @@ def names_of(program: Program[Any]) -> Names:
         return declared
     kept = (tuple(site for site in block if site not in free) for block in declared)
     return tuple(block for block in kept if block)
+
+
+def chooses(program: Program[Any]) -> bool:
+    """Return whether there are choices from sets, whose utilities have no conjugate prior."""
+    choosing = (Choice, Davidson, DavidsonLuce, PlackettLuce, dist.CategoricalLogits)
+    return any(
+        issubclass(part.observed_type, choosing)
+        and part.model.blocks != ()
+        and not facts_of(part.model, Own)
+        for part in program.parts.values()
+    )
 
 
 def why_no_mode(program: Program[Any], name: str) -> str | None:
@@ -74,7 +91,7 @@ def why_no_mode(program: Program[Any], name: str) -> str | None:
 
 def why_none(program: Program[Any]) -> str | None:
     """Explain why a program has no blocks, or return None where it has some."""
-    if names_of(program):
+    if names_of(program) or chooses(program):
         return None
     name = program.model.title
     if program.model.blocks is not None:
@@ -140,7 +157,7 @@ def _join(
     """Put a site into the first block in which the logits are affine together with it."""
 
     def alone(site: str) -> bool:
-        return not sets.is_unbounded(program.supports, site) or tried.is_of_classes(site)
+        return not is_unbounded(program.supports, site) or tried.is_of_classes(site)
 
     def size(sites: Iterable[str]) -> int:
         return sum(int(np.prod(program.sites[site].shape)) for site in sites)
@@ -149,7 +166,7 @@ def _join(
         joint = (*block, name)
         if (
             all(priors[site].kind == "normal" and not alone(site) for site in joint)
-            and size(joint) <= (conditionals.DENSE_LIMIT if sets.chooses(program) else _JOINT)
+            and size(joint) <= _JOINT
             and not tried.reason(joint)
         ):
             block.append(name)
@@ -176,7 +193,7 @@ def _limits(program: Program[Any], values: Values, priors: _Priors, names: Sites
     model, sample = program.model, program.sample()
     blocks = kinds_of(program, sample, values, (names,))
     size = sum(np.size(values[name]) for name in names)
-    bounded = not all(sets.is_unbounded(program.supports, name) for name in names)
+    bounded = not all(is_unbounded(program.supports, name) for name in names)
     correlated = any(priors[name].correlated for name in names)
     if correlated and size > conditionals.DENSE_LIMIT:
         return f"it has {size:,} correlated entries (at most {conditionals.DENSE_LIMIT:,})"
@@ -188,10 +205,8 @@ def _limits(program: Program[Any], values: Values, priors: _Priors, names: Sites
                 lambda values: rows_of(model, sample, values, blocks[0], classes), values
             )
             alone = shapes.entry is not None and len(shapes.entry) == 1 and not correlated
-            if not alone and not sets.chooses(program):
+            if not alone:
                 return conditionals.BOUNDED
-        if sets.chooses(program) and bounded and (text := sets.why_not(program, values, blocks)):
-            return text
         for block in blocks:
             check_conjugate(program, values, block)
     except (NotConjugateError, NotImplementedError) as error:

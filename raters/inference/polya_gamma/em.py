@@ -25,15 +25,15 @@ from raters.inference.polya_gamma import (
     panels,
     plans,
     scales,
-    sets,
     sweep,
     tables,
 )
 from raters.inference.polya_gamma.gibbs import Kernel
+from raters.inference.polya_gamma.hmc import HMC
 from raters.inference.polya_gamma.laplace import laplace
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import split
-from raters.inference.polya_gamma.sets import RunCache
+from raters.inference.polya_gamma.sweep import RunCache
 from raters.inference.polya_gamma.unconstrained import placed
 from raters.model import Exchange, Model, Permute, Several, Values, marginal_of
 from raters.program import PooledRows, Program, densities, placing, scattered, start_of
@@ -161,7 +161,7 @@ class PGEM(base.Backend):
             starts = self.starts or (10 if types else 1 if few else 4)
             seeds = base.numpy_seeds(key, starts + 2)
             bar.reset(starts)
-            data, cache = sweep.on_devices(program), sets.RunCache(plan.steady)
+            data, cache = sweep.on_devices(program), RunCache()
             warmup = _GIBBS_SWEEPS // 3 if start is None else 0
             first = first if start is None else base.centre(model, start)
             elsewhere = program.is_joint or placing.stays_on_devices(data)
@@ -170,7 +170,8 @@ class PGEM(base.Backend):
             climber = _Climber(self, program, plan, data, cache, bar)
             hyper, fitted = climber.hyper(first, seeds[-1], warmup)
             first = fitted if start is None else first
-            climber.shared = None if plan.blocks else tables.Tables.of(program, first)
+            elsewhere = plan.blocks or plan.chooses
+            climber.shared = None if elsewhere else tables.Tables.of(program, first)
             climbs = [climber.climb(first | hyper)]
             bar.update()
             for seed in seeds[1:starts]:
@@ -266,10 +267,17 @@ class _Climber:
             rng = np.random.default_rng(seed)
         if not plan.hyper:
             return {}, {name: np.asarray(value) for name, value in values.items()}
-        # Stochastic EM: averages over a short Gibbs run.
-        kernel = Kernel.of(self.program, values)
+        # Stochastic EM: averages over a short run of an exact sampler.
         number = warmup + _GIBBS_SWEEPS - _GIBBS_SWEEPS // 3
-        drawn = kernel.run(values, rng, number, sets.RunCache(plan.steady))
+        if plan.chooses:
+            short = HMC(draws=number, warmup=_GIBBS_SWEEPS // 3, chains=1)
+            at = {name: np.asarray(value)[None, None] for name, value in values.items()}
+            key = jax.random.key(int(rng.integers(2**31)))
+            drawn = {
+                name: v[0] for name, v in short.run(self.program, key, start=at).values.items()
+            }
+        else:
+            drawn = Kernel.of(self.program, values).run(values, rng, number)
         centres = {
             name: np.mean(biject_to(self.supports[name]).inv(drawn[name][warmup:]), 0)
             for name in plan.hyper
@@ -343,7 +351,7 @@ class _Climber:
     def draws(self, mode: Values, rng: Rng) -> tuple[Values, Values]:
         """Draw around the mode, with the log densities of the draws."""
         number, shared = self.settings.draws, self.shared
-        if self.whole.is_joint:
+        if self.whole.is_joint or self.whole.chooses:
             return joint.draws(self.whole, self.data, mode, number, rng)
         if shared is not None and number and shared.is_large(mode, number):
             drawn = tables.draws(shared, mode, number, rng)
@@ -356,12 +364,10 @@ class _Climber:
         self.sweeps += 1
         start = values
         data, classes, objective = self._expectation(start)
-        for index, block in enumerate(self.plan.blocks):
+        for block in self.plan.blocks:
             conditional = sweep.conditional(
                 self.plan, data, values, block, weights, classes, self.cache
             )
-            if index == 0 and isinstance(conditional, sets.SetConditional):
-                weights.log_likelihood += conditional.log_likelihood(block.current(start))
             # The first block's weights were computed at `start`.
             if objective is None:
                 likelihood = weights.log_likelihood

@@ -25,9 +25,10 @@ from raters.inference.polya_gamma import (
     panel_gibbs,
     panels,
     plans,
-    sets,
     sweep,
 )
+from raters.inference.polya_gamma.detection import chooses
+from raters.inference.polya_gamma.hmc import HMC
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.sums import (
     Division,
@@ -200,44 +201,29 @@ class Kernel:
         """Return the sweeps of a program; `values` are any of its sites."""
         plan = plans.plan(program, values)
         data, row = sweep.on_devices(program), program.data.take(slice(0, 1))
-        how = How.of("draw", data)
-        divisions: tuple[Division | None, ...] = (None,) * len(plan.blocks)
-        apart: tuple[Sites, ...] = ((),) * len(plan.blocks)
-        orbits: tuple[Scale, ...] = ()
-        if not plan.on_host:
-            values = _on_device(values)
-            shapes = jax.eval_shape(partial(sweep.expected_classes, plan, data), values)
-            classes = jax.tree.map(lambda one: jnp.ones(one.shape), shapes)
-            read = partial(sweep.readings_of, plan, data=data, values=values, classes=classes)
-            readings = [
-                [] if block.kind == "counts" else read(place)
-                for place, block in enumerate(plan.blocks)
-            ]
-            how, divisions = first_look(readings, how)
-            readings = [read(place, division=part) for place, part in enumerate(divisions)]
-            apart, orbits = collapsed.collapsed_of(plan, data, readings)
+        values = _on_device(values)
+        shapes = jax.eval_shape(partial(sweep.expected_classes, plan, data), values)
+        classes = jax.tree.map(lambda one: jnp.ones(one.shape), shapes)
+        read = partial(sweep.readings_of, plan, data=data, values=values, classes=classes)
+        readings = [
+            [] if block.kind == "counts" else read(place) for place, block in enumerate(plan.blocks)
+        ]
+        how, divisions = first_look(readings, How.of("draw", data))
+        readings = [read(place, division=part) for place, part in enumerate(divisions)]
+        apart, orbits = collapsed.collapsed_of(plan, data, readings)
         chart = Chart(plan, tuple(one.kind for one in images), how, apart, orbits)
         within = tuple(dict(one.parts) for one in images)
         return cls(chart, Fixed(row, divisions, within), data, images)
 
     def compile(self, values: Values) -> None:
         """Compile the sweeps."""
-        rng, plan = np.random.default_rng(0), self.chart.plan
-        if plan.on_host:
-            self.run(values, rng, 1, sets.RunCache(plan.steady))
-        else:
-            self._advanced(values, rng, 0)
+        self._advanced(values, np.random.default_rng(0), 0)
 
-    def run(
-        self, values: Values, rng: Rng, number: int, cache: sets.RunCache | None = None
-    ) -> Values:
-        """Return the values after each of some sweeps; the cache is of choices from sets."""
+    def run(self, values: Values, rng: Rng, number: int) -> Values:
+        """Return the values after each of some sweeps."""
         kept, done = [], 0
         while done < number:
-            if self.chart.plan.on_host:
-                kept.append(self._stepped(values, rng, cache))
-            else:
-                kept.append(self._advanced(values, rng, number - done))
+            kept.append(self._advanced(values, rng, number - done))
             values = {name: value[-1] for name, value in kept[-1].items()}
             done += len(next(iter(kept[-1].values())))
         return {name: np.concatenate([one[name] for one in kept]) for name in values}
@@ -252,19 +238,6 @@ class Kernel:
         given = self.data, _on_device(values), tried, augmentation.key_of(rng), number
         drawn = _sweeps(self.chart, most, self.fixed, *given)
         return {name: np.asarray(value)[:number] for name, value in drawn.items()}
-
-    def _stepped(self, values: Values, rng: Rng, cache: sets.RunCache | None) -> Values:
-        """Return the values after a sweep with choices from sets, which are drawn on the host."""
-        plan = self.chart.plan
-        tried = jax.tree.map(lambda some: some[0], modes.tries(self.images, rng, (1,)))
-        given, weights = (self.chart, self.fixed, self.data), sweep.Weights("draw", rng)
-        drawn, classes = _classes(*given, _on_device(values), tried, augmentation.key_of(rng))
-        values = {name: np.asarray(value) for name, value in drawn.items()}
-        for block in plan.blocks:
-            conditional = sweep.conditional(plan, self.data, values, block, weights, classes, cache)
-            values = block.put(values, conditional.draw(rng, block.current(values)))
-        values = _rest(*given, _on_device(values), tried, augmentation.key_of(rng))
-        return {name: np.asarray(value)[None] for name, value in values.items()}
 
 
 def _on_device(values: Values) -> Values:
@@ -296,16 +269,6 @@ def _sweeps(
     return jax.lax.fori_loop(0, number, step, (values, jax.random.wrap_key_data(key), kept))[2]
 
 
-@partial(jax.jit, static_argnums=0)
-def _classes(chart: Chart, fixed: Fixed, data: Any, values: Values, tried: Any, key: Array) -> Any:
-    return draw_classes(chart, fixed, data, values, tried, jax.random.wrap_key_data(key))
-
-
-@partial(jax.jit, static_argnums=0)
-def _rest(chart: Chart, fixed: Fixed, data: Any, values: Values, tried: Any, key: Array) -> Values:
-    return draw_rest(chart, fixed, data, values, tried, jax.random.wrap_key_data(key))
-
-
 @dataclass(frozen=True)
 class PGGibbs(base.Backend):
     r"""Gibbs sampling with Pólya-Gamma augmentation: exact, without tuning.
@@ -316,6 +279,8 @@ class PGGibbs(base.Backend):
     along the orbit of each declared scale symmetry, and takes a slice step for each entry of every
     other site. All of it is derived from the model's program, and compiled as one function.
     Computations are in float64, and chains run in threads. Rows stay on the devices where they are.
+    Utilities of choices from sets and of rankings, which have no conjugate prior, move along
+    trajectories, as in `HMC`.
 
     It mixes slowly where many logits are large (\|ψ\| ≫ 3): check the effective sample size, or use
     `HMC`.
@@ -371,6 +336,8 @@ class PGGibbs(base.Backend):
             return panels.why_not(program)
         if reason := plans.why_not(program):
             return reason
+        if chooses(program):
+            return None
         if steep := plans.steep_sites(program):
             num_entries = sum(int(np.prod(program.sites[name].shape)) for name in steep)
             names = ", ".join(steep)
@@ -382,6 +349,9 @@ class PGGibbs(base.Backend):
         self, program: Program[Any], key: Array, *, start: base.Start = None, progress: bool = False
     ) -> base.Draws:
         """Run the chains."""
+        if chooses(program):
+            own = HMC(self.draws, self.warmup, self.chains, self.longest)
+            return own.run(program, key, start=start, progress=progress)
         with jax.enable_x64(True):
             cold = start_of(program.model, program.data)
         rngs = [np.random.default_rng(seed) for seed in base.numpy_seeds(key, self.chains)]
@@ -421,11 +391,9 @@ class PGGibbs(base.Backend):
             kernel.compile(starts[0])
 
         def chain(values: Values, rng: Rng) -> Chain:
-            cache = sets.RunCache(kernel.chart.plan.steady)
-
             def advance(number: int) -> tuple[Values, Values]:
                 nonlocal values
-                drawn = kernel.run(values, rng, number, cache)
+                drawn = kernel.run(values, rng, number)
                 values = {name: value[-1] for name, value in drawn.items()}
                 return drawn, {}
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 from numpyro.distributions import constraints
 
 from raters.errors.validation import plain_whole
@@ -21,12 +21,11 @@ from raters.inference.arrays import Flat, Rng, Scalar, Sites
 from raters.inference.nuts import STATISTICS
 from raters.inference.polya_gamma import detection, line, panels, plans, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
-from raters.inference.polya_gamma.gibbs import PGGibbs
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block
 from raters.inference.polya_gamma.sums import How, Reading, sums_of
 from raters.model import Scale, Values
-from raters.program import Program, log_prior, placing, scattered, start_of
+from raters.program import Program, Supports, log_prior, placing, scattered, start_of
 
 # Trajectories of a compiled run, after each of which the bar shows progress.
 _BLOCK = 50
@@ -104,15 +103,17 @@ class HMC(base.Backend):
         """Refuse blocks that `PGGibbs` refuses, latent classes, and many parameters."""
         if reason := super().why_not(program):
             return reason
-        try:
-            has_blocks = bool(detection.names_of(program))
-        except NotImplementedError:  # Of which `PGGibbs` says more.
-            has_blocks = True
-        if has_blocks and (reason := PGGibbs().why_not(program)):
-            return reason
         if panels.applies(program):
             return "HMC has no metric for vectors of single judges; use PGGibbs or NUTS"
+        if detection.chooses(program):
+            return plans.why_not(program)
         if reason := plans.why_one(program):  # The metric is of the rows of one kind of judgement.
+            return reason
+        try:
+            has_blocks = bool(detection.names_of(program))
+        except NotImplementedError:  # Of which the plan says more.
+            has_blocks = True
+        if has_blocks and (reason := plans.why_not(program)):
             return reason
         if program.counts_classes:
             return "HMC has no metric for latent classes; use PGGibbs or NUTS"
@@ -384,37 +385,47 @@ def _moved(
 # no block, whose curvature at a point says little of that elsewhere; least and largest ratio of the
 # precision in any direction to that of the rows and the diagonal of the prior.
 _LEAST, _LEAST_FREE, _LEAST_RATIO, _LARGEST_RATIO = 0.1, 0.5, 0.3, 10.0
+# Products that give the diagonal of a Hessian.
+_PROBES = 16
 # Standard deviation of the place on an orbit during a trajectory, in logs: orbits bend, and have
 # moves of their own.
 _ALONG = 0.1
 
 
 class Metric(NamedTuple):
-    """Coordinates in which a normal of a given precision is standard."""
+    """Coordinates in which a normal of a given precision is standard; of many coordinates, those
+    of the largest sites, which are not `near` to others, are independent in it."""
 
     centre: Flat
-    root: Float[Array, "coordinate coordinate"]
-    inverse: Float[Array, "coordinate coordinate"]
+    root: Float[Array, "near near"]
+    inverse: Float[Array, "near near"]
     position: Float[Array, " scale"]
+    near: Int[Array, " near"] | None = None
+    spread: Flat | None = None
 
     def unconstrained(self, place: Flat) -> Flat:
         """Return the unconstrained coordinates of a place."""
-        return self.centre + self.inverse @ place
+        if self.near is None:
+            return self.centre + self.inverse @ place
+        flat = self.centre + self.spread * place
+        return flat.at[self.near].set(self.centre[self.near] + self.inverse @ place[self.near])
 
     def place(self, flat: Flat) -> Flat:
         """Return the place at unconstrained coordinates."""
-        return self.root @ (flat - self.centre)
+        apart = flat - self.centre
+        if self.near is None:
+            return self.root @ apart
+        return (apart / self.spread).at[self.near].set(self.root @ apart[self.near])
 
 
 def metric_at(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> Metric | None:
     """Return the metric at a point of unconstrained coordinates; None where it is not finite."""
-    where, of_blocks, full, position, slopes = jax.tree.map(
-        np.asarray, _curvatures(plan, how, data, like, centre)
-    )
-    near = slopes.T @ slopes / _ALONG**2
+    found = _curvatures(plan, how, data, like, centre)
+    where, of_blocks, full, position, slopes, near, diagonal = jax.tree.map(np.asarray, found)
+    along = slopes[:, near].T @ slopes[:, near] / _ALONG**2
     mass = np.diag(np.maximum(np.diag(full), _LEAST_FREE))
     mass[np.ix_(where, where)] = of_blocks
-    mass, full = mass + near, full + near
+    mass, full = mass + along, full + along
     if not np.isfinite(mass + full).all():
         return None
     lower = scipy.linalg.cholesky(mass, lower=True)
@@ -422,36 +433,49 @@ def metric_at(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> Me
     ratio, directions = scipy.linalg.eigh(inverse @ full @ inverse.T)
     size = np.sqrt(np.clip(ratio, _LEAST_RATIO, _LARGEST_RATIO))
     root, inverse = size[:, None] * (lower @ directions).T, inverse.T @ directions / size
-    return Metric(centre, *map(jnp.asarray, (root, inverse, position)))
+    metric = Metric(centre, *map(jnp.asarray, (root, inverse, position)))
+    if len(near) == len(centre):
+        return metric
+    precision = np.maximum(diagonal, _LEAST) + (slopes**2).sum(0) / _ALONG**2
+    return metric._replace(near=jnp.asarray(near), spread=jnp.asarray(1 / np.sqrt(precision)))
+
+
+def _near_sites(plan: Plan, like: Values) -> Supports:
+    """Return the supports of sites that together have few coordinates: all but the largest."""
+    size = {name: jnp.size(like[name]) for name in plan.supports}
+    kept = list(plan.supports)
+    for name in sorted(size, key=lambda name: -size[name]):
+        if sum(size[one] for one in kept) > DENSE_LIMIT:
+            kept.remove(name)
+    return Supports({name: plan.supports[name] for name in plan.supports if name in kept})
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _curvatures(
-    plan: Plan, how: How, data: Any, like: Values, centre: Flat
-) -> tuple[Array, Array, Array, Array, Array]:
-    """Return the places of the sites of the blocks among the coordinates, the precision of their
-    conditional given all others, the negative Hessian of all, and the places on orbits with their
-    slopes."""
+def _curvatures(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> tuple[Array, ...]:
+    """Return the places of the sites with a precision of their own among the near coordinates, this
+    precision, the negative Hessian of the near ones, the places on orbits with their slopes, the
+    places of the near coordinates, and the diagonal of the negative Hessian of the others."""
     model, supports = plan.model, plan.supports
     values, slopes = jax.jvp(
         lambda flat: unconstrained.sites_at(supports, like, flat)[0],
         (centre,),
         (jnp.ones_like(centre),),
     )
-    sites = tuple(name for block in plan.blocks for name in block.sites)
-    block = Block(sites)
+    near = _near_sites(plan, like)
     places = unconstrained.coordinates_of(supports, like, jnp.arange(centre.size, dtype=float))
-    full = unconstrained.curvature(model, supports, data, like, centre)
-    where = block.flat(places).astype(int) if sites else jnp.zeros(0, int)
-    if plan.of_sets or not sites:  # Log-concave in each block.
-        number = [len(one.flat(values)) for one in plan.blocks]
-        each = np.repeat(np.arange(len(number)), number)  # of no entry without blocks
-        precision = full[jnp.ix_(where, where)] * (each[:, None] == each)
-        least, vectors = jnp.linalg.eigh(precision)
-        precision = (vectors * jnp.maximum(least, _LEAST)) @ vectors.T
+    number = jnp.concatenate([jnp.ravel(places[name]) for name in sorted(near)]).astype(int)
+    full = unconstrained.curvature(model, near, data, like | values, centre[number])
+    own = {name: like[name] for name in near}
+    places = unconstrained.coordinates_of(near, own, jnp.arange(number.size, dtype=float))
+    block = Block(tuple(name for block in plan.blocks for name in block.sites))
+    if plan.chooses or not plan.blocks:
+        steep = [jnp.ravel(places[name]).astype(int) for name in plan.steep if name in near]
+        where = jnp.concatenate([jnp.zeros(0, int), *steep])
+        precision = _positive(full[jnp.ix_(where, where)], [one.size for one in steep])
     else:
+        where = block.flat(places).astype(int)
         if any(one.colours for one in plan.blocks):
-            block = Block(sites, colours=tuple(range(len(block.flat(values)))))
+            block = Block(block.sites, colours=tuple(range(len(block.flat(values)))))
         sums = sums_of(Reading(model, block, data, values), None, how)
         slope = block.flat(slopes)
         precision = jnp.diag(sums.diagonal + sums.prior.precision)
@@ -463,4 +487,27 @@ def _curvatures(
     def along(flat: Flat) -> Array:
         return positions(plan, unconstrained.sites_at(supports, like, flat)[0])
 
-    return where, precision, full, along(centre), jax.jacrev(along)(centre)
+    found = where, precision, full, along(centre), jax.jacrev(along)(centre), number
+    return *found, _diagonal(plan, near, data, like, centre)
+
+
+def _positive(precision: Array, sizes: list[int]) -> Array:
+    """Return a negative Hessian, that of each site alone where there is no maximum, bounded from
+    below."""
+    site = np.repeat(np.arange(len(sizes)), sizes)
+    alone = precision * (site[:, None] == site)
+    if len(sizes) > 1:
+        precision = jnp.where(jnp.linalg.eigvalsh(precision)[0] > 0, precision, alone)
+    least, vectors = jnp.linalg.eigh(precision)
+    return (vectors * jnp.maximum(least, _LEAST)) @ vectors.T
+
+
+def _diagonal(plan: Plan, near: Supports, data: Any, like: Values, centre: Flat) -> Flat:
+    """Return the diagonal of the negative Hessian by products with random signs, which are exact
+    for entries that are independent of each other (Bekas, Kokiopoulou and Saad 2007)."""
+    if len(near) == len(plan.supports):
+        return jnp.ones_like(centre)
+    density = partial(unconstrained.log_density, plan.model, plan.supports, data, like)
+    signs = jax.random.rademacher(jax.random.key(0), (_PROBES, centre.size), centre.dtype)
+    product = jax.lax.map(lambda sign: -jax.jvp(jax.grad(density), (centre,), (sign,))[1], signs)
+    return (signs * product).mean(0)

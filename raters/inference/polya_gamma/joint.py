@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from raters.inference.arrays import EntryDraws, Matrix, PerDraw, Rng, Scalar
-from raters.inference.polya_gamma import conditionals, line, plans, ties, unconstrained
+from raters.inference.polya_gamma import conditionals, detection, line, plans, ties, unconstrained
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.tables import inverse_factor
@@ -39,7 +39,7 @@ _LEAST = 1e-6
 
 def why_not(program: Program[Any], draws: int) -> str | None:
     """Explain why `PGEM` has no mode of several kinds of judgement, or no draws around it."""
-    if not program.is_joint:
+    if not program.is_joint and not detection.chooses(program):
         return None
     for name, part in program.parts.items():
         marginal = marginal_of(part.model, part.data)
@@ -50,11 +50,11 @@ def why_not(program: Program[Any], draws: int) -> str | None:
             return f"part {name!r}: {which}, in one kind of judgement only; use PGGibbs or NUTS"
     with jax.enable_x64(True):
         plan = plans.plan(program, start_of(program.model, program.data))
-    if not plan.blocks:
+    if not (plan.blocks or plan.chooses):
         return f"{program.model.title} has no site that EM updates by a block; use NUTS or SVI"
     in_blocks = {name for block in plan.blocks for name in block.sites}
     model: Any = program.model
-    tied = [model.site_name(*member) for group in model.tied for member in group]
+    tied = [model.site_name(*one) for group in model.tied for one in group] if plan.is_joint else []
     if loose := [name for name in tied if name not in in_blocks]:
         return f"{loose[0]!r} is tied, and its entries are not independent; use PGGibbs or NUTS"
     size = sum(

@@ -22,7 +22,7 @@ from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace_classes import around_classes
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block, block_prior, record, split
-from raters.inference.polya_gamma.sets import RunCache
+from raters.inference.polya_gamma.sweep import RunCache
 from raters.model import Model, Scale, Values, local_sites
 from raters.program import log_likelihoods, placing, pointwise_log_likelihood
 
@@ -113,7 +113,7 @@ def information(plan: Plan, data: Any, mode: Values) -> tuple[Sites, Conditional
 
 def shifted(plan: Plan, data: Any, values: Values, covariance: Matrix) -> Values:
     """Return the means of the sites of a block of log-odds, to the order of the variances."""
-    if len(plan.blocks) > 1 or plan.of_sets:
+    if len(plan.blocks) > 1:
         return {}
     block, slope = plan.blocks[0], np.zeros(len(covariance))
     for piece in placing.pieces(data):

@@ -19,7 +19,7 @@ from raters.inference.base import jax_keys, warn
 from raters.inference.polya_gamma import latent_classes, sweep, unconstrained
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.plans import Plan
-from raters.inference.polya_gamma.sets import RunCache
+from raters.inference.polya_gamma.sweep import RunCache
 from raters.model import Values
 from raters.program import Supports, log_likelihoods, placing
 

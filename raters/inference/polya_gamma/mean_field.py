@@ -14,13 +14,13 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
 from raters.inference.arrays import Entries, EntryArray, FlatPoint, Matrix, PerRow, Scalar, Sites
-from raters.inference.polya_gamma import averages, sets
+from raters.inference.polya_gamma import averages
 from raters.inference.polya_gamma.averages import Covariances, Forms, Slots
 from raters.inference.polya_gamma.conditionals import Gaussian
 from raters.inference.polya_gamma.laplace import along_orbits, signs_of
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block, block_prior, split
-from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
+from raters.inference.polya_gamma.unconstrained import coordinates, is_unbounded, maximised, placed
 from raters.model import Values
 from raters.program import log_prior
 
@@ -154,7 +154,7 @@ class MeanField:
 def _groups(plan: Plan, forms: Forms, of_slot: tuple[int, ...], sites: Sites) -> list[list[int]]:
     """Join the sites whose entries meet in sums alone, unless they have bounds."""
     met = {frozenset((of_slot[one], of_slot[other])) for one, other in forms.cross}
-    free = [sets.is_unbounded(plan.supports, name) for name in sites]
+    free = [is_unbounded(plan.supports, name) for name in sites]
     groups: list[list[int]] = []
     for site in range(len(sites)):
         for group in groups:

@@ -15,9 +15,8 @@ from jaxtyping import Float
 
 from raters.inference.arrays import Entries, Matrix, Rng, Sites, Vectors
 from raters.inference.polya_gamma import augmentation, line
-from raters.inference.polya_gamma.panels import Panel
+from raters.inference.polya_gamma.panels import Panel, log_t
 from raters.inference.polya_gamma.rows import block_prior
-from raters.inference.polya_gamma.sets import log_t
 from raters.model import Values
 from raters.program import log_prior
 

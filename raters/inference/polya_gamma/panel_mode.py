@@ -17,9 +17,8 @@ from numpyro.distributions.transforms import biject_to
 from raters.inference.arrays import EntryArray, Flat, FlatPoint, Matrix, Rng, Scalar, Sites, Vectors
 from raters.inference.base import Draws
 from raters.inference.polya_gamma.panel_gibbs import Reference, at_modes, climbed, normals, referred
-from raters.inference.polya_gamma.panels import Names, Panel, factors, panel_of
+from raters.inference.polya_gamma.panels import Names, Panel, factors, log_t, panel_of
 from raters.inference.polya_gamma.rows import split
-from raters.inference.polya_gamma.sets import log_t
 from raters.inference.polya_gamma.unconstrained import maximised, placed
 from raters.model import Model, Values
 from raters.program import Program, Supports, log_prior

@@ -21,7 +21,7 @@ from raters.errors import NotConjugateError
 from raters.inference.arrays import Entries, HostRows, Matrix, Sites, Vectors
 from raters.inference.polya_gamma.conditionals import Gaussian
 from raters.inference.polya_gamma.rows import block_prior, split
-from raters.inference.polya_gamma.sets import is_unbounded
+from raters.inference.polya_gamma.unconstrained import is_unbounded
 from raters.model import Model, Own, Values, facts_of
 from raters.program import Program, scattered, trace
 
@@ -226,6 +226,11 @@ def _common(shared: np.ndarray, own: np.ndarray) -> Float[np.ndarray, "shared ow
     there = off < _SAME * np.abs(columns).max(0, initial=1e-300)
     common[np.abs(common) < _SAME] = 0.0
     return np.asarray(common * there)
+
+
+def log_t(square: np.ndarray, size: int, freedom: int) -> np.ndarray:
+    """Log density of a t distribution, but for a constant, at the square of a distance."""
+    return np.asarray(-(freedom + size) / 2 * np.log1p(square / freedom))
 
 
 # Largest relative difference between utilities and those by the designs.

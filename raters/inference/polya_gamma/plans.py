@@ -11,12 +11,12 @@ import numpyro.distributions as dist
 
 from raters.errors import NotConjugateError
 from raters.inference.arrays import Sites
-from raters.inference.polya_gamma import detection, latent_classes, local_effects, panels, sets
+from raters.inference.polya_gamma import detection, latent_classes, local_effects, panels
 from raters.inference.polya_gamma.colours import coloured
-from raters.inference.polya_gamma.conditionals import BOUNDED, DENSE_LIMIT
+from raters.inference.polya_gamma.conditionals import BOUNDED
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
-from raters.inference.polya_gamma.set_likelihood import Separate
 from raters.inference.polya_gamma.ties import Tie
+from raters.inference.polya_gamma.unconstrained import is_unbounded
 from raters.model import Model, Scale, Values, local_sites
 from raters.program import Program, Supports, pointwise_log_likelihood, start_of
 from raters.program.program import once
@@ -31,9 +31,8 @@ class Part(NamedTuple):
     name: str
     model: Model[Any]
     classes: bool
-    of_sets: bool
+    chooses: bool
     blocks: tuple[Block, ...]
-    steady: frozenset[Block]
     in_logs: frozenset[str]
     sites: tuple[tuple[str, str, tuple[int, ...]], ...]
 
@@ -87,19 +86,9 @@ class Plan:
         return any(part.classes for part in self.parts)
 
     @property
-    def of_sets(self) -> bool:
-        """True for choices from sets alone."""
-        return all(part.of_sets for part in self.parts) and not self.is_joint
-
-    @property
-    def on_host(self) -> bool:
-        """True where a part has choices from sets, whose blocks are not drawn on devices."""
-        return any(part.of_sets for part in self.parts)
-
-    @property
-    def steady(self) -> frozenset[Block]:
-        """Blocks of one kind of judgement whose likelihood stays as it is."""
-        return frozenset() if self.is_joint else self.parts[0].steady
+    def chooses(self) -> bool:
+        """True where a part has choices from sets, whose sites are moved by their gradient."""
+        return any(part.chooses for part in self.parts)
 
     @property
     def hyper(self) -> Sites:
@@ -161,16 +150,14 @@ def _why_not(program: Program[Any]) -> str | None:
         classes = latent_classes.expected_in(program, sample, values)
         for block in (one for one in blocks if one.kind != "counts"):
             rows = rows_of(model, sample, values, block, classes)
-            bounded = [
-                name for name in block.sites if not sets.is_unbounded(program.supports, name)
-            ]
+            bounded = [name for name in block.sites if not is_unbounded(program.supports, name)]
             if rows.prior.across is not None and bounded:
                 raise NotImplementedError(
                     f"{bounded[0]!r} has bounds, in a block with a multivariate normal"
                     " prior; give it a block of its own"
                 )
             alone = rows.entry is not None and len(rows.entry) == 1
-            if bounded and not alone and not sets.chooses(program):
+            if bounded and not alone:
                 raise NotImplementedError(BOUNDED)
 
     try:
@@ -181,8 +168,6 @@ def _why_not(program: Program[Any]) -> str | None:
             blocks = blocks_of(program, sample, start)
             blocks = tuple(coloured(program, start, block) for block in blocks)
             jax.eval_shape(read, start)  # runs the program without compiling anything
-            if sets.chooses(program) and (reason := sets.why_not(program, start, blocks)):
-                raise NotImplementedError(reason)
     except NotImplementedError as error:
         return f"{model.title} cannot be augmented by Pólya-Gamma: {error}; use NUTS or SVI"
     return None
@@ -212,9 +197,11 @@ def plan(program: Program[Any], values: Values) -> Plan:
             tied.append(tie)
     in_blocks = {name for block in blocks for name in block.sites}
     loose = {name: site for name, site in sites.items() if name not in in_blocks}
+    chosen = _reaching(program, values, tuple(one for one in parts if one.chooses), tuple(loose))
     # Without blocks, one kind of judgement has a gradient in all sites.
-    limit = STEEP if blocks or program.is_joint else -1
-    steep = tuple(name for name, site in loose.items() if np.prod(site.shape) > limit)
+    limit = STEEP if blocks or program.is_joint or chosen else -1
+    large = {name for name, site in loose.items() if np.prod(site.shape) > limit}
+    steep = tuple(name for name in loose if name in large | chosen)
     free = tuple(name for name in loose if name not in steep)
     of_ties = {name for block, tie in zip(blocks, tied, strict=True) if tie for name in block.sites}
     in_logs = {part.names[site] for part in parts for site in part.in_logs}
@@ -264,9 +251,7 @@ def _part(program: Program[Any], values: Values, name: str) -> Part:
         rest = tuple(site for site in block.sites if site not in bound)
         for sites in [(site,) for site in alone] + ([rest] if rest else []):
             kept.append(coloured(own, at, Block(sites)))
-    blocks, of_sets = tuple(kept), sets.chooses(own)
-    steady = sets.steady_blocks(own, at, blocks) if of_sets else frozenset()
-    facts = own.counts_classes, of_sets, blocks, steady, in_logs
+    facts = own.counts_classes, detection.chooses(own), tuple(kept), in_logs
     return Part(name, model, *facts, tuple(named))
 
 
@@ -320,14 +305,8 @@ def _is_joint(
             types.add(latent_classes.type_of_prior(*given))
         return types <= {dist.Dirichlet, dist.Beta}
     names = parts[own[0].part].names
-    bounded = not all(sets.is_unbounded(program.supports, names[site]) for site in first.sites)
-    size = len(first.current(parts[own[0].part].values(values)))
-    entrywise = all(_is_entrywise(program, values, parts, one) for one in own)
-    of_sets = any(parts[one.part].of_sets for one in own)
-    if not of_sets:
-        return entrywise or not bounded
-    several = sum(parts[one.part].of_sets for one in own) > 1
-    return (entrywise and not several) or (not bounded and size <= DENSE_LIMIT)
+    bounded = not all(is_unbounded(program.supports, names[site]) for site in first.sites)
+    return not bounded or all(_is_entrywise(program, values, parts, one) for one in own)
 
 
 def _is_entrywise(
@@ -340,8 +319,6 @@ def _is_entrywise(
     own, sample = program.parts[part.name], program.parts[part.name].sample(20)
     model, at = own.model, part.values(values)
     classes = latent_classes.expected(model, sample, at)[0] if part.classes else None
-    if part.of_sets:
-        return isinstance(sets.read(model, sample, at, block, classes, None)[0], Separate)
     rows = jax.eval_shape(lambda at: rows_of(model, sample, at, block, classes), at)
     correlated = rows.prior.across is not None
     return rows.entry is not None and len(rows.entry) == 1 and not correlated

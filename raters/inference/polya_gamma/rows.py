@@ -198,9 +198,7 @@ def indexed_rows(model: Model[Any], data: Any, values: Values, block: Sites, cla
         for name, indices in entries.items()
     }
     _, pull, _ = jax.vjp(lambda slots: run(slots, scalars), slots, has_aux=True)
-    # A row with several alternatives asks for an index once, and each of them has its weight.
-    alternatives = logits.size // len(logits)
-    each = [pull(side)[0] for side in _one_by_one(logits)]
+    (by_slot,) = pull(jnp.ones_like(logits))
     columns, weights, begin = [], [], 0
     for name in block:
         if name in scalars:
@@ -209,10 +207,8 @@ def indexed_rows(model: Model[Any], data: Any, values: Values, block: Sites, cla
             by_scalar = jax.jvp(lambda scalars: run(None, scalars)[0], (scalars,), (one,))[1]
             weights.append(by_scalar.ravel())
         else:
-            codes = [(begin + entry.ravel()).astype(jnp.int32) for entry in entries[name]]
-            columns += [jnp.repeat(code, alternatives) for code in codes]
-            slot_weights = zip(*(part[name] for part in each), strict=True)
-            weights += [jnp.stack(part, -1).ravel() for part in slot_weights]
+            columns += [(begin + entry.ravel()).astype(jnp.int32) for entry in entries[name]]
+            weights += [weight.ravel() for weight in by_slot[name]]
         begin += values[name].size
     if not columns:
         raise NotIndexed("the program does not index the sites")
@@ -233,13 +229,6 @@ def _along(columns: Sequence[Array], weights: Sequence[Array], current: Array) -
     """Return what the entries of a block add to the logits."""
     slots = zip(columns, weights, strict=True)
     return functools.reduce(operator.add, [weight * current[entry] for entry, weight in slots])
-
-
-def _one_by_one(logits: Array) -> list[Array]:
-    """Return ones for each alternative of all rows alone; for rows without, ones."""
-    if logits.ndim == 1:
-        return [jnp.ones_like(logits)]
-    return [jnp.zeros_like(logits).at[:, place].set(1.0) for place in range(logits.shape[1])]
 
 
 def _class_rows(model: Model[Any], data: Any, values: Values, block: Block, classes: Any) -> Rows:

@@ -15,23 +15,15 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from raters.inference.arrays import Rng, Scalar
-from raters.inference.polya_gamma import augmentation, latent_classes, line, sets
-from raters.inference.polya_gamma.conditionals import (
-    DENSE_LIMIT,
-    MODE_LIMIT,
-    Conditional,
-    Dense,
-    Diagonal,
-    Gaussian,
-)
+from raters.inference.polya_gamma import augmentation, latent_classes, line
+from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT, Conditional
 from raters.inference.polya_gamma.plans import Part, Plan
 from raters.inference.polya_gamma.rows import Block
-from raters.inference.polya_gamma.set_likelihood import Summed
 from raters.inference.polya_gamma.sums import Division, How, Reading, Sums, on_host, sums_of
 from raters.inference.polya_gamma.ties import Tied
 from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
 from raters.model import Values
-from raters.program import Program, densities, placing
+from raters.program import PooledRows, Program, densities, placing
 
 # Largest numbers of visits of orbits and free sites in a Gibbs sweep, and of steps along a line in
 # all. At 20,000 votes ten visits cost a fifth of the Pólya-Gamma draws, and doubled to quadrupled
@@ -111,6 +103,21 @@ def expected_classes(plan: Plan, data: Any, values: Values) -> dict[str, Any]:
 
 
 @dataclass
+class RunCache:
+    """Facts of the data that stay as they are during a run."""
+
+    first: Any = None
+    constant: float | None = None
+    pooled: PooledRows | None = None
+
+    def row(self, data: Any) -> Any:
+        """Return the first row of the data, which is sliced once."""
+        if self.first is None:
+            self.first = placing.first_unit(data)
+        return self.first
+
+
+@dataclass
 class Weights:
     """Weights ω of the rows of a sweep: their means, Newton's weights, or draws, which blocks with
     the same rows share. The log-likelihood is of all rows that were weighed so far."""
@@ -162,7 +169,7 @@ def conditional(
     block: Block,
     weights: Weights,
     classes: Mapping[str, Any] = MappingProxyType({}),
-    cache: sets.RunCache | None = None,
+    cache: RunCache | None = None,
 ) -> Conditional | latent_classes.Counts | Tied:
     """Assemble the full conditional of a block, given the rows of all parts that it is in."""
     place = plan.blocks.index(block)
@@ -172,8 +179,6 @@ def conditional(
     if block.kind == "counts":
         in_logs = readings[0].block.sites[0] in parts[0].in_logs
         own = latent_classes.conditional(counts_of(readings), in_logs)
-    elif any(part.of_sets for part in parts) and block.kind != "class":
-        own = _of_sets(parts, readings, weights, cache or sets.RunCache(plan.steady))
     else:
         own = _of_rows(parts, readings, weights, as_arrays=plan.ties[place] is not None)
     tie = plan.ties[place]
@@ -201,32 +206,7 @@ def joint_conditional(
     all conjugate sites."""
     (part,) = plan.parts
     reading = Reading(part.model, block, data, values, classes)
-    if part.of_sets and block.kind != "class":
-        likelihood, prior = sets.read(part.model, data, values, block, classes, None)
-        return sets.curved(likelihood, prior, block.current(values))
     return _of_rows([part], [reading], Weights("curvature"), as_arrays=True)
-
-
-def _of_sets(
-    parts: list[Part], readings: list[Reading], weights: Weights, cache: sets.RunCache
-) -> Conditional:
-    """Return the conditional of a block of utilities, which may be one of log-odds, too."""
-    chosen = [pair for pair in zip(parts, readings, strict=True) if pair[0].of_sets]
-    others = [pair for pair in zip(parts, readings, strict=True) if not pair[0].of_sets]
-    caches = [cache.of_part(part.name, part.steady) for part, _ in chosen]
-    if len(parts) == 1:
-        return sets.conditional_of(readings[0], caches[0])
-    likelihoods = [
-        sets.read(one.model, one.data, one.values, one.block, one.classes, own)
-        for (_, one), own in zip(chosen, caches, strict=True)
-    ]
-    prior = likelihoods[0][1]
-    if others:
-        own_parts, own_readings = (list(some) for some in zip(*others, strict=True))
-        prior = _as_prior(_of_rows(own_parts, own_readings, weights, as_arrays=True))
-    each = [one for one, _ in likelihoods]
-    likelihood = each[0] if len(each) == 1 else Summed(*each)
-    return sets.under(prior, likelihood, caches[0], chosen[0][1].block)
 
 
 def counts_of(readings: list[Reading]) -> latent_classes.Parameters:
@@ -242,21 +222,6 @@ def counts_of(readings: list[Reading]) -> latent_classes.Parameters:
             part + (here - less) for part, here, less in zip(total, more, prior, strict=True)
         )
     return total
-
-
-def _as_prior(normal: Conditional) -> Gaussian:
-    """Return a normal conditional as the prior of further judgements."""
-    prior = normal.prior
-    if isinstance(normal, Diagonal):
-        known = normal.diagonal > 0
-        mean = np.where(known, normal.shift / np.where(known, normal.diagonal, 1.0), 0.0)
-        return prior._replace(mean=mean, precision=normal.diagonal)
-    assert isinstance(normal, Dense)
-    precision = normal.precision()
-    diagonal = np.diag(precision).copy()
-    return prior._replace(
-        mean=normal.mode(prior.mean), precision=diagonal, across=precision - np.diag(diagonal)
-    )
 
 
 @partial(jax.jit, static_argnums=(0, 5))

@@ -16,7 +16,6 @@ from raters.distributions.correlated import given_scores, normal_score
 from raters.inference.arrays import PerJudge, Rng
 from raters.inference.polya_gamma.conditionals import Conditional, Diagonal
 from raters.inference.polya_gamma.latent_classes import Counts
-from raters.inference.polya_gamma.sets import SeparateConditional
 from raters.model import Values
 from raters.program import trace
 
@@ -130,7 +129,5 @@ def log_density(own: Conditional | Counts, entries: np.ndarray) -> np.ndarray:
     if isinstance(own, Counts):
         first, second = own.parameters
         return np.asarray((first - 1) * np.log(entries) + (second - 1) * np.log1p(-entries))
-    if isinstance(own, SeparateConditional):
-        return own.of_each(entries)
     assert isinstance(own, Diagonal)
     return np.asarray(own.shift * entries - own.diagonal * entries**2 / 2)

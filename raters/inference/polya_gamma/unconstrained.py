@@ -12,11 +12,18 @@ import numpy as np
 import scipy.optimize
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
+from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 
+from raters.distributions.normals import ScaledReal
 from raters.inference.arrays import Flat, Scalar, Sites
 from raters.model import Model, Values
 from raters.program import Supports, log_joint
+
+
+def is_unbounded(supports: Supports, site: str) -> bool:
+    """Return whether a site is on the whole real line."""
+    return isinstance(supports[site], (type(constraints.real), ScaledReal))
 
 
 @partial(jax.jit, static_argnums=0)

@@ -17,15 +17,7 @@ from raters.errors import BackendError
 from raters.errors.validation import plain_whole, positive
 from raters.inference import base
 from raters.inference.arrays import Entries, EntryDraws, FlatPoint, PerDraw, Rng
-from raters.inference.polya_gamma import (
-    averages,
-    detection,
-    laplace,
-    mean_field,
-    plans,
-    sets,
-    sweep,
-)
+from raters.inference.polya_gamma import averages, detection, laplace, mean_field, plans, sweep
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, Dense
 from raters.inference.polya_gamma.rows import split
 from raters.model import Own, Rotation, Values, facts_of
@@ -107,7 +99,7 @@ class PGVI(base.Backend):
         turns = [one.sites for one in program.model.symmetries if isinstance(one, Rotation)]
         refusals = {
             "does not divide the rows over a mesh; use PGEM or SVI": program.mesh is not None,
-            "has no averages of choices from sets; use PGEM or PGGibbs": sets.chooses(program),
+            "has no averages of choices from sets; use PGEM or PGGibbs": detection.chooses(program),
             f"has no averages of the latent classes of {name}; use PGEM": program.counts_classes,
             f"takes {turns}, which turn together, as independent; use PGGibbs or NUTS": turns,
             f"has no averages of the sites of {name} outside of its blocks; use PGEM": (
