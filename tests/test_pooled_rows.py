@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 import pytest
 
 import raters as rt
-from raters.inference.polya_gamma import latent_classes, plans, sweep
+from raters.inference.polya_gamma import latent_classes, plans, sums, sweep
 from raters.judgements.comparisons import Comparisons
 from raters.program import PooledRows, Program, pooled_rows, scattered
 
@@ -53,13 +53,13 @@ def test_distinct_rows_give_what_all_rows_give(votes, known) -> None:
         np.testing.assert_allclose(of_few[0], of_all[0], atol=1e-10)
         program = Program(model, data)
         plan = plans.plan(program, point)
-        for block in (one for one in plan.blocks if one.kind == "type"):
-            of_all, of_few = (
-                sweep.conditional(plan, rows, point, block, sweep.Weights("curvature"), {"": given})
-                for rows, given in ((data, expected), (pooled.rows, classes))
-            )
-            current = block.current(point)
-            np.testing.assert_allclose(of_few.mode(current), of_all.mode(current), atol=1e-10)
+        how, row = sums.How("curvature"), data.first_unit()
+        of_all, of_few = (
+            sweep.climbed(plan, how, rows, row, jax.tree.map(jnp.asarray, point), {"": given})[0]
+            for rows, given in ((data, expected), (pooled.rows, classes))
+        )
+        for name in point:
+            np.testing.assert_allclose(of_few[name], of_all[name], atol=1e-9)
 
 
 def test_em_ends_where_it_does_without(votes, monkeypatch) -> None:

@@ -15,8 +15,7 @@ from raters.inference import importance, modes
 from raters.inference.arrays import PerDraw, Rng, Sites
 from raters.inference.base import Draws, jax_keys
 from raters.inference.modes import Images, Within
-from raters.inference.polya_gamma import label_switching
-from raters.inference.polya_gamma.latent_classes import conditional
+from raters.inference.polya_gamma import label_switching, latent_classes
 from raters.model import Exchange, Model, Values
 from raters.program import Program
 from raters.program.densities import log_joint, log_prior
@@ -160,11 +159,8 @@ class _LabelSwitches:
             draws, counted = self._counted(places[begin : begin + self.piece])
             image = modes.mirrored(self.symmetry, draws, order)
             for site, parameters in self._exchanged(draws, counted, order)[0].items():
-                drawn = [
-                    conditional(own).draw(self.rng, point.ravel())
-                    for own, point in zip(zip(*parameters, strict=True), image[site], strict=True)
-                ]
-                image[site] = np.reshape(drawn, image[site].shape)
+                given = image, parameters, jax_keys(self.rng, self.piece)
+                image[site] = np.asarray(_drawn(self.model, site, self.row, *given))
             parts.append(image)
         return {
             name: np.concatenate([part[name] for part in parts])[: len(places)]
@@ -186,3 +182,17 @@ class _LabelSwitches:
         )
         exchanged = label_switching.exchanged(self.symmetry, counted, change, order)
         return jax.tree.map(np.asarray, exchanged)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _drawn(
+    model: Model[Any], site: str, row: Any, draws: Values, parameters: Any, keys: Array
+) -> Array:
+    """Draw a counted site under each draw from its full conditional."""
+
+    def one(entry: tuple[Values, Any, Array]) -> Array:
+        values, given, key = entry
+        prior = latent_classes.site_prior(model, row, values, site)
+        return latent_classes.sampled(prior, given, key)
+
+    return jax.lax.map(one, (draws, parameters, keys))

@@ -11,8 +11,7 @@ import numpy as np
 import numpyro.infer.util
 
 from raters.errors import NotConjugateError
-from raters.inference.polya_gamma import latent_classes, plans, sweep, ties
-from raters.inference.polya_gamma.rows import Block
+from raters.inference.polya_gamma import latent_classes, plans, sums, sweep, ties
 from raters.model import Model, Values
 from raters.program import Program, log_prior, pointwise_log_likelihood
 
@@ -61,24 +60,25 @@ def check_blocks(program: Program[Any], values: Values) -> None:
     values = {name: jnp.asarray(value, float) for name, value in values.items()}
     classes = sweep.expected_classes(plan, data, values)
     slope = densities(model, data, values).slope
-    for block in plan.blocks:
-        _check_slope(plan, data, values, block, classes, slope)
+    for place, block in enumerate(plan.blocks):
+        readings = sweep.readings_of(plan, place, data, values, classes)
+        _check_slope(plan, place, data, values, readings, block.flat(slope))
 
 
 def _check_slope(
-    plan: plans.Plan, data: Any, values: Values, block: Block, classes: Any, slope: Values
+    plan: plans.Plan, place: int, data: Any, values: Values, readings: Any, expected: Any
 ) -> None:
-    given = sweep.conditional(plan, data, values, block, sweep.Weights("mean"), classes)
-    current, expected = block.current(values), block.current(slope)
-    if isinstance(given, ties.Tied):
-        expected = expected - given.copula_slope(current)
-        given = given.own
-    if isinstance(given, latent_classes.Mixed):
-        given = given.averaged(current)
-    if isinstance(given, latent_classes.Counts):
-        slopes, expected = _slopes_in_logs(given, current, expected)
+    block, tie = plan.blocks[place], plan.ties[place]
+    current = block.flat(values)
+    if tie is not None:
+        expected = expected - ties.copula_slope((plan, tie, data.first_unit(), values), current)
+    if block.kind == "counts":
+        counts = sweep.counts_of(readings)
+        if len(counts) == latent_classes.OF_MIXTURE:
+            counts = latent_classes.averaged(counts, current)
+        slopes, expected = _slopes_in_logs(counts, np.asarray(current), np.asarray(expected))
     else:
-        slopes = given.slope(current)
+        slopes = sums.Conditional(readings, "mean").slope(np.asarray(current))
     wrong = float(np.max(np.abs(slopes - expected) / (1 + np.abs(expected)), initial=0.0))
     assert wrong <= 100 * _TOLERANCE, (
         f"the conditional read of block {block.sites} has a slope that differs by {wrong:.3g}"
@@ -87,12 +87,12 @@ def _check_slope(
 
 
 def _slopes_in_logs(
-    given: latent_classes.Counts, probs: np.ndarray, slope: np.ndarray
+    given: latent_classes.Parameters, probs: np.ndarray, slope: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Slopes of conditional and density along log-odds, as probabilities stay in a simplex."""
-    if len(given.parameters) == 2:
-        right, wrong = (parameter.ravel() - 1 for parameter in given.parameters)
+    if len(given) == 2:
+        right, wrong = (np.ravel(parameter) - 1 for parameter in given)
         return right - (right + wrong) * probs, probs * (1 - probs) * slope
-    less = given.parameters[0] - 1
+    less = np.asarray(given[0]) - 1
     probs, slope = probs.reshape(less.shape), probs.reshape(less.shape) * slope.reshape(less.shape)
     return less - probs * less.sum(-1, keepdims=True), slope - probs * slope.sum(-1, keepdims=True)

@@ -4,7 +4,6 @@ priors that are Gaussian, and the Gaussian full conditional of a block with its 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any, NamedTuple
@@ -21,8 +20,7 @@ from numpyro.distributions import truncated
 from raters.distributions import GroupedMixture
 from raters.distributions.labels import RightOrWrongLabel
 from raters.distributions.ties import RaoKupper
-from raters.inference.arrays import Entries, EntryArray, Matrix, PerRow, Points, Rng
-from raters.inference.polya_gamma.augmentation import key_of
+from raters.inference.arrays import Entries, EntryArray, Matrix, PerRow, Points
 
 # Above this many entries a coupled block is solved by preconditioned conjugate gradients, without a
 # dense array.
@@ -227,85 +225,28 @@ def _(fn: dist.Distribution, shape: tuple[int, ...]) -> Gaussian:
 # -------------------------------------------------------------------- the Gaussian full conditional
 
 
-class Conditional(ABC):
-    """Full conditional of a block on the host."""
+class Dense:
+    """Gaussian full conditional of a block on the host, with its precision as an array."""
 
     def __init__(self, prior: Gaussian) -> None:
         self.prior: Gaussian = jax.tree.map(np.asarray, prior)
         self.size = len(prior.mean)
         flat = self.prior.precision == 0
         self.shift = np.where(flat, 0.0, self.prior.precision * self.prior.mean)
-        if prior.across is not None:
-            self.shift += self.prior.across @ self.prior.mean
         self.diagonal = np.array(prior.precision)
-
-    @abstractmethod
-    def product(self, entries: np.ndarray) -> np.ndarray:
-        """Return the precision times a vector of entries."""
-
-    def slope(self, current: np.ndarray) -> np.ndarray:
-        """Return the derivative of the log density at a point."""
-        return np.asarray(self.shift - self.product(current))
-
-    @abstractmethod
-    def mode(self, current: np.ndarray) -> np.ndarray:
-        """Return the mode; `current` is the start of an iterative solver."""
-
-    @abstractmethod
-    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
-        """Return a draw; `current` is the start of an iterative solver."""
-
-
-class Diagonal(Conditional):
-    """Conditional of entries that share no logits: independent normals, truncated as the prior."""
-
-    def product(self, entries: np.ndarray) -> np.ndarray:
-        return np.asarray(self.diagonal * entries)
-
-    def mode(self, current: np.ndarray) -> np.ndarray:
-        # An entry with neither votes nor a prior precision keeps its value.
-        known = self.diagonal > 0
-        mean = np.where(known, self.shift / np.where(known, self.diagonal, 1), current)
-        return np.asarray(np.clip(mean, self.prior.low, self.prior.high))
-
-    def variances(self) -> np.ndarray:
-        """Return the variance of each entry, the bounds aside."""
-        return np.asarray(1 / np.maximum(self.diagonal, 1e-300))
-
-    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
-        prior = self.prior
-        key = jax.random.wrap_key_data(key_of(rng))
-        return np.asarray(drawn_entries(key, self.shift, self.diagonal, prior.low, prior.high))
-
-
-class Dense(Conditional):
-    """Conditional of a coupled block, with its precision as a dense array."""
-
-    def __init__(self, prior: Gaussian) -> None:
-        super().__init__(prior)
         self.across = np.zeros((self.size, self.size))
         if prior.across is not None:
-            self.across += prior.across
+            self.shift += self.prior.across @ self.prior.mean
+            self.across += self.prior.across
 
     def precision(self) -> np.ndarray:
         """Return the precision matrix."""
         return np.asarray(self.across + np.diag(self.diagonal))
 
-    def product(self, entries: np.ndarray) -> np.ndarray:
-        return np.asarray(self.precision() @ entries)
-
     def factor(self) -> np.ndarray:
         """Return the lower Cholesky factor of the precision."""
         precision = self.precision()
         return scipy.linalg.cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
-
-    def mode(self, current: np.ndarray) -> np.ndarray:
-        return scipy.linalg.cho_solve((self.factor(), True), self.shift, check_finite=False)
-
-    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
-        noise, options = rng.standard_normal(self.size), {"lower": True, "trans": "T"}
-        apart = scipy.linalg.solve_triangular(self.factor(), noise, check_finite=False, **options)
-        return np.asarray(self.mode(current) + apart)
 
     def covariance(self) -> np.ndarray:
         """Return the inverse of the precision matrix."""

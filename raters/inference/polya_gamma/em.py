@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 from numpyro.distributions import constraints
@@ -33,6 +34,7 @@ from raters.inference.polya_gamma.hmc import HMC
 from raters.inference.polya_gamma.laplace import laplace
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import split
+from raters.inference.polya_gamma.sums import How
 from raters.inference.polya_gamma.sweep import RunCache
 from raters.inference.polya_gamma.unconstrained import placed
 from raters.model import Exchange, Model, Permute, Several, Values, marginal_of
@@ -360,24 +362,18 @@ class _Climber:
 
     def sweep(self, values: Values, newton: bool) -> tuple[float, Values]:
         """Return the log joint density at `values`, and the values after a sweep from them."""
-        weights = sweep.Weights("curvature" if newton else "mean")
         self.sweeps += 1
-        start = values
-        data, classes, objective = self._expectation(start)
-        for block in self.plan.blocks:
-            conditional = sweep.conditional(
-                self.plan, data, values, block, weights, classes, self.cache
-            )
-            # The first block's weights were computed at `start`.
-            if objective is None:
-                likelihood = weights.log_likelihood
-                objective = likelihood + self._rest(start, likelihood)
-            values = block.put(values, conditional.mode(block.current(values)))
+        data, classes, objective = self._expectation(values)
+        how = How.of("curvature" if newton else "mean", self.data)
+        given = self.row, {name: jnp.asarray(value, float) for name, value in values.items()}
+        ahead, of_first = sweep.climbed(self.plan, how, data, *given, classes)
+        if objective is None:  # The rows of the first block were weighed at `values`.
+            objective = float(of_first) + self._rest(values, float(of_first))
+        values = ahead
         if self.plan.steep:
             values = sweep.climb_steep(self.plan, self.data, values).values
         if self.plan.free or self.plan.scales:
             values = sweep.visit_free(self.plan, self.row, self.data, values, self.key, False)
-        assert objective is not None
         return objective, {name: np.asarray(value) for name, value in values.items()}
 
     def _expectation(self, values: Values) -> tuple[Any, Any, float | None]:

@@ -17,11 +17,12 @@ from scipy.special import log_ndtr, ndtri_exp
 from raters.inference.arrays import Entries, EntryArray, EntryDraws, Matrix, PerDraw, Rng, Sites
 from raters.inference.base import jax_keys
 from raters.inference.polya_gamma import sweep
-from raters.inference.polya_gamma.conditionals import Conditional, Dense, Gaussian, joined
+from raters.inference.polya_gamma.conditionals import Dense, Gaussian, joined
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace_classes import around_classes
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block, block_prior, record, split
+from raters.inference.polya_gamma.sums import Conditional, Reading
 from raters.inference.polya_gamma.sweep import RunCache
 from raters.model import Model, Scale, Values, local_sites
 from raters.program import log_likelihoods, placing, pointwise_log_likelihood
@@ -81,34 +82,36 @@ def _around(
     """Draw the conjugate sites from the normal at the mode."""
     sites, conditional = information(plan, data, mode)
     current = Block(sites).current(mode)
-    conditional.prior = along_orbits(conditional.prior, plan.scales, sites, mode)
+    prior = along_orbits(conditional.prior, plan.scales, sites, mode)
     log_q = None
     if isinstance(conditional, Dense):
-        bounded = np.isfinite([conditional.prior.low, conditional.prior.high]).any()
+        conditional.prior, bounded = prior, np.isfinite([prior.low, prior.high]).any()
         if data.num_rows >= MANY_ROWS and not plan.scales and not bounded:
             mean = mode | shifted(plan, data, mode, conditional.covariance())
             current = Block(sites).current(mean)
         entries, log_q = section_draws(plan, conditional, sites, mode, current, number, rng)
     else:
-        entries = np.stack([conditional.draw(rng, current) for _ in range(number)])
+        conditional.sums[0] = conditional.sums[0]._replace(prior=prior)
+        entries = conditional.draws(jax_keys(rng, number), current)
         for scale in plan.scales:
             tangent = tangent_of(scale, sites, mode)
             entries -= np.outer((entries - current) @ tangent, tangent)
-        entries = np.clip(entries, conditional.prior.low, conditional.prior.high)
+        entries = np.clip(entries, prior.low, prior.high)
     draws = {name: np.repeat(np.asarray(value)[None], number, 0) for name, value in mode.items()}
     return draws | split(entries, mode, sites), log_q, sites
 
 
-def information(plan: Plan, data: Any, mode: Values) -> tuple[Sites, Conditional]:
+def information(plan: Plan, data: Any, mode: Values) -> tuple[Sites, Dense | Conditional]:
     """Return the conjugate sites as one normal at the mode, with Newton's weights."""
     sites = tuple(name for block in plan.blocks for name in block.sites)
     joint = Block(sites)
     if any(block.colours for block in plan.blocks):
         joint = Block(sites, colours=tuple(range(len(joint.current(mode)))))
-    conditional = sweep.joint_conditional(plan, data, mode, joint)
-    if isinstance(conditional, Dense) and (wider := _with_reaching(plan, data, mode, conditional)):
+    conditional = Conditional([Reading(plan.parts[0].model, joint, data, mode)], "curvature")
+    normal = conditional.dense()
+    if normal is not None and (wider := _with_reaching(plan, data, mode, normal)):
         return (*sites, *sorted(plan.reaching)), wider
-    return sites, conditional
+    return sites, normal or conditional
 
 
 def shifted(plan: Plan, data: Any, values: Values, covariance: Matrix) -> Values:

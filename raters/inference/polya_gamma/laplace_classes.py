@@ -17,8 +17,10 @@ from scipy.special import betaincinv, betaln, expit, log_expit, ndtr
 from raters.inference.arrays import Entries, EntryDraws, FlatPoint, PerDraw, Rng, Sites
 from raters.inference.base import jax_keys, warn
 from raters.inference.polya_gamma import latent_classes, sweep, unconstrained
+from raters.inference.polya_gamma.conditionals import MODE_LIMIT
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.plans import Plan
+from raters.inference.polya_gamma.sums import How, solved, sums_of
 from raters.inference.polya_gamma.sweep import RunCache
 from raters.model import Values
 from raters.program import Supports, log_likelihoods, placing
@@ -188,23 +190,26 @@ def _by_block(
     data, classes, _ = latent_classes.expected_by(
         None if cache is None else cache.pooled, plan.model, data, mode
     )
-    weights = sweep.Weights("curvature")
-    counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
-    others = {name: np.asarray(value) for name, value in mode.items() if name not in counted}
-    draws = {name: np.repeat(value[None], number, 0) for name, value in others.items()}
-    for block in plan.blocks:
-        conditional = sweep.conditional(plan, data, mode, block, weights, {"": classes}, cache)
-        current = block.current(mode)
-        if isinstance(conditional, latent_classes.Counts):
-            own = conditional.draws(rng, current, number)
-            draws[block.sites[0]] = own.reshape(number, *np.shape(mode[block.sites[0]]))
-            continue
-        sites = {name: mode[name] for name in block.sites}
-        for draw in range(number):
-            moved = block.put(sites, conditional.draw(rng, current))
-            for name in block.sites:
-                if block.is_column:
-                    draws[name][draw][:, block.column] = moved[name][:, block.column]
-                else:
-                    draws[name][draw] = moved[name]
-    return {name: draws[name] for name in mode}
+    how = How.of("curvature", data, MODE_LIMIT)
+    drawn = _block_draws(plan, how, data, mode, {"": classes}, jax_keys(rng, number))
+    return {name: np.array(drawn[name]) for name in mode}
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _block_draws(
+    plan: Plan, how: How, data: Any, mode: Values, classes: Any, keys: Array
+) -> Values:
+    """Return draws of all sites, those of each block by each key."""
+    draws = {name: jnp.repeat(value[None], len(keys), 0) for name, value in mode.items()}
+    for place, block in enumerate(plan.blocks):
+        (reading,) = readings = sweep.readings_of(plan, place, data, mode, classes)
+        keys = jax.vmap(partial(jax.random.fold_in, data=place))(keys)
+        if block.kind == "counts":
+            prior = latent_classes.site_prior(reading.model, data, mode, block.sites[0])
+            counts = sweep.counts_of(readings)
+            drawn = jax.lax.map(lambda key: latent_classes.sampled(prior, counts, key), keys)  # noqa: B023
+        else:
+            sums, current = [sums_of(reading, None, how)], block.flat(mode)
+            drawn = jax.lax.map(lambda key: solved(readings, sums, current, key, how), keys)  # noqa: B023
+        draws = jax.vmap(block.placed)(draws, drawn.reshape(len(keys), -1))
+    return draws

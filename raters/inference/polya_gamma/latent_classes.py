@@ -9,14 +9,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
-from scipy.special import softmax
 
 from raters.distributions import RowMixture
 from raters.distributions.type_mixture import TypeMixture, log_beta
-from raters.inference.arrays import Classes, EntryDraws, PerRow, Rng, Scalar, Sites
+from raters.inference.arrays import Classes, PerRow, Scalar, Sites
 from raters.inference.polya_gamma import augmentation
 from raters.model import Model, Values
 from raters.program import PooledRows, Program, trace
@@ -233,76 +231,36 @@ def moved(model: Model[Any], data: Any, values: Values, sites: Sites, key: Array
     return values
 
 
-class Counts:
-    """Dirichlet or Beta full conditional of a site."""
-
-    def __init__(self, parameters: Parameters, in_logs: bool = False) -> None:
-        self.parameters = tuple(np.asarray(parameter) for parameter in parameters)
-        self.less = 0.0 if in_logs else 1.0
-
-    @property
-    def _concentration(self) -> np.ndarray:
-        """Concentrations as of a Dirichlet, shape (..., class); a Beta has two classes."""
-        return self.parameters[0] if len(self.parameters) == 1 else np.stack(self.parameters, -1)
-
-    def _flat(self, probs: np.ndarray) -> np.ndarray:
-        return np.ravel(probs if len(self.parameters) == 1 else probs[..., 0])
-
-    def mode(self, current: np.ndarray) -> np.ndarray:
-        """Return the mode, bounded away from 0; `current` where there are no counts."""
-        count = np.maximum(self._concentration - self.less, 0.0)
-        total = count.sum(-1, keepdims=True)
-        probs = np.maximum(count / np.where(total > 0, total, 1.0), LEAST)
-        probs /= probs.sum(-1, keepdims=True)
-        counted = np.broadcast_to(total > 0, probs.shape)
-        return np.where(self._flat(counted), self._flat(probs), current)
-
-    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
-        """Return a draw."""
-        gamma = np.maximum(rng.standard_gamma(self._concentration), 1e-300)
-        # Below 1, so that log-odds are finite.
-        probs = self._flat(gamma / gamma.sum(-1, keepdims=True))
-        return np.asarray(np.minimum(probs, 1 - 1e-16))
-
-    def draws(self, rng: Rng, current: np.ndarray, number: int) -> EntryDraws:
-        """Return so many draws."""
-        return np.stack([self.draw(rng, current) for _ in range(number)])
+def mode(parameters: Parameters, current: Array, in_logs: bool) -> Array:
+    """Return the mode of a site's full conditional, in logarithms if asked, bounded away from 0;
+    `current` where there are no counts. Of a mixture it is the mode given the components there."""
+    if len(parameters) == OF_MIXTURE:
+        parameters = averaged(parameters, current)
+    whole = len(parameters) == 1
+    count = parameters[0] if whole else jnp.stack(parameters, -1)
+    count = jnp.maximum(count - (0.0 if in_logs else 1.0), 0.0)
+    total = count.sum(-1, keepdims=True)
+    probs = jnp.maximum(count / jnp.where(total > 0, total, 1.0), LEAST)
+    probs = jnp.where(total > 0, probs / probs.sum(-1, keepdims=True), jnp.nan)
+    flat = jnp.ravel(probs if whole else probs[..., 0])
+    return jnp.where(jnp.isnan(flat), current, flat)
 
 
-class Mixed(Counts):
-    """Full conditional of probabilities whose prior is a mixture over types."""
-
-    def averaged(self, current: np.ndarray) -> Counts:
-        """Return the Dirichlet conditional that has the slope of this one at `current`."""
-        log_weight, concentration, count = self.parameters
-        ndim = count.ndim - 1
-        probs = current.reshape(count.shape) if ndim > 1 else np.stack([current, 1 - current], -1)
-        logs = np.log(np.maximum(probs, 1e-300)).reshape(len(count), -1)
-        size = (len(count), log_weight.shape[-1], logs.shape[-1])
-        flat = np.broadcast_to(concentration.reshape(*concentration.shape[:-ndim], -1), size)
-        density = np.einsum("je,jce->jc", logs, flat - 1)
-        log_probs = log_weight + density - np.asarray(log_beta(jnp.asarray(concentration), ndim))
-        mean = np.einsum("jc,jce->je", softmax(log_probs, axis=-1), flat)
-        total = mean.reshape(count.shape) + count
-        return Counts((total,) if ndim > 1 else (total[..., 0], total[..., 1]), self.less == 0.0)
-
-    def mode(self, current: np.ndarray) -> np.ndarray:
-        """Return the mode, given the components at `current`."""
-        return self.averaged(current).mode(current)
-
-    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
-        """Return a draw."""
-        log_probs = np.asarray(_component_log_probs(self.parameters))
-        component = np.argmax(log_probs + rng.gumbel(size=log_probs.shape), axis=-1)
-        given = _given(self.parameters, component)
-        plain = (given,) if given.ndim > 2 else (given[..., 0], given[..., 1])
-        return Counts(plain).draw(rng, current)
+def averaged(parameters: Parameters, current: Array) -> Parameters:
+    """Return the Dirichlet or Beta conditional that has the slope of that of a mixture."""
+    log_weight, concentration, count = parameters
+    ndim = count.ndim - 1
+    probs = current.reshape(count.shape) if ndim > 1 else jnp.stack([current, 1 - current], -1)
+    logs = jnp.log(jnp.maximum(probs, 1e-300)).reshape(len(count), -1)
+    size = (len(count), log_weight.shape[-1], logs.shape[-1])
+    flat = jnp.broadcast_to(concentration.reshape(*concentration.shape[:-ndim], -1), size)
+    density = jnp.einsum("je,jce->jc", logs, flat - 1)
+    share = jax.nn.softmax(log_weight + density - log_beta(concentration, ndim), axis=-1)
+    total = jnp.einsum("jc,jce->je", share, flat).reshape(count.shape) + count
+    return (total,) if ndim > 1 else (total[..., 0], total[..., 1])
 
 
-_component_log_probs = jax.jit(component_log_probs)
-
-
-def conditional(parameters: Parameters, in_logs: bool = False) -> Counts:
-    """Return the full conditional with these parameters."""
-    kind = Mixed if len(parameters) == OF_MIXTURE else Counts
-    return kind(parameters, in_logs)
+def log_density(parameters: Parameters, entries: Array) -> Array:
+    """Return the log density of each entry of a Beta conditional, but for a constant."""
+    first, second = parameters
+    return (first - 1) * jnp.log(entries) + (second - 1) * jnp.log1p(-entries)

@@ -17,11 +17,10 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from raters.inference.arrays import Entries, EntryArray, FlatPoint, Rng, Sites
-from raters.inference.polya_gamma.conditionals import Dense, Diagonal
+from raters.inference.polya_gamma.conditionals import Dense
 from raters.inference.polya_gamma.laplace import MANY_ROWS, information, shifted
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import block_prior
-from raters.inference.polya_gamma.sums import Solved
 from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
 from raters.model import Values
 from raters.program import log_prior, placing
@@ -96,11 +95,8 @@ class _Marginal:
             covariance = normal.covariance()
             variance = np.diag(covariance)
             mean = values | shifted(self.plan, self.data, values, covariance)
-        elif isinstance(normal, Solved):
-            variance = normal.variances(np.random.default_rng(self.seed), _PROBES)
         else:
-            assert isinstance(normal, Diagonal)
-            variance = normal.variances()
+            variance = normal.variances(np.random.default_rng(self.seed), _PROBES)
         ends = np.cumsum([np.size(values[name]) for name in _sites(self.plan)])
         shares = np.split((variance * normal.prior.precision)[: ends[-1]], ends[:-1])
         given = {name: jnp.asarray(value) for name, value in mean.items()}

@@ -23,9 +23,7 @@ from raters.inference.polya_gamma import augmentation
 from raters.inference.polya_gamma.conditionals import (
     DENSE_LIMIT,
     MOST_STEPS,
-    Conditional,
     Dense,
-    Diagonal,
     Gaussian,
     drawn_entries,
 )
@@ -308,6 +306,12 @@ def _halved(sums: list[Sums], division: Division | None) -> tuple[Array, Array]:
     return factor, solve_triangular(factor, shift[..., None], lower=True)
 
 
+def entry_densities(sums: list[Sums], entries: EntryArray) -> EntryArray:
+    """Return the log density of each entry of independent ones, but for a constant."""
+    shift, diagonal = _totals(sums)
+    return shift * entries - diagonal * entries**2 / 2
+
+
 def log_integral(sums: list[Sums], division: Division | None) -> Scalar:
     """Return the log density of rows, their block integrated out, but for terms of offsets."""
     prior, (shift, diagonal) = sums[0].prior, _totals(sums)
@@ -422,32 +426,58 @@ def is_separate(sums: list[Sums]) -> bool:
 # ------------------------------------------------------------------------------------- on the host
 
 
-class Solved(Conditional):
-    """Conditional of a block on the host, whose mode and draws are compiled."""
+class Conditional:
+    """Full conditional of a block on the host."""
 
-    def __init__(self, readings: list[Reading], sums: list[Sums], how: How) -> None:
-        super().__init__(sums[0].prior)
-        self.given, self.how = (readings, sums), how
-        for one in sums:
-            self.shift += np.asarray(one.shift)
-            self.diagonal += np.asarray(one.diagonal)
+    def __init__(self, readings: list[Reading], weights: Any, limit: int = DENSE_LIMIT) -> None:
+        self.readings, self.how = readings, How.of(weights, readings[0].data, limit)
+        self.sums = [sums_of(reading, None, self.how) for reading in readings]
+        self.prior: Gaussian = jax.tree.map(np.asarray, self.sums[0].prior)
+        self.shift, self.diagonal = map(np.asarray, _totals(self.sums))
 
-    def product(self, entries: np.ndarray) -> np.ndarray:
-        return np.asarray(_times(*self.given, entries, self.how))
+    def dense(self) -> Dense | None:
+        """Return the conditional with its precision as an array, where there is one."""
+        across = [one.across for one in self.sums if one.across is not None]
+        if is_separate(self.sums) or len(across) < sum(len(one.slots) != 1 for one in self.sums):
+            return None
+        normal = Dense(self.prior)
+        normal.across += sum(map(np.asarray, across))
+        normal.shift, normal.diagonal = self.shift.copy(), self.diagonal.copy()
+        return normal
+
+    def slope(self, current: np.ndarray) -> np.ndarray:
+        """Return the derivative of the log density at a point."""
+        if is_separate(self.sums):
+            return np.asarray(self.shift - self.diagonal * current)
+        if (normal := self.dense()) is not None:
+            return np.asarray(self.shift - normal.precision() @ current)
+        return np.asarray(self.shift - _times(self.readings, self.sums, current, self.how))
 
     def mode(self, current: np.ndarray) -> np.ndarray:
-        return np.asarray(solved(*self.given, current, None, self.how))
+        """Return the mode; `current` is the start of an iterative solver."""
+        return np.asarray(solved(self.readings, self.sums, current, None, self.how))
 
-    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
-        key = jax.random.wrap_key_data(augmentation.key_of(rng))
-        return np.asarray(solved(*self.given, current, key, self.how))
+    def draws(self, keys: Array, current: np.ndarray) -> np.ndarray:
+        """Return a draw by each key."""
+        return np.asarray(_draws(self.readings, self.sums, current, keys, self.how))
 
     def variances(self, rng: Rng, probes: int) -> np.ndarray:
-        """Return the variance of each entry, from so many random vectors."""
+        """Return the variance of each entry, the bounds aside: of entries that share logits, from
+        so many random vectors."""
+        if is_separate(self.sums):
+            return np.asarray(1 / np.maximum(self.diagonal, 1e-300))
         # E z ∘ P⁻¹z for random signs z (Bekas, Kokiopoulou and Saad 2007).
-        signs = rng.choice([-1.0, 1.0], (probes, self.size))
-        solved = [_inverse_times(*self.given, sign, self.diagonal, self.how) for sign in signs]
+        signs = rng.choice([-1.0, 1.0], (probes, len(self.shift)))
+        given = self.readings, self.sums
+        solved = [_inverse_times(*given, sign, self.diagonal, self.how) for sign in signs]
         return np.mean(signs * np.asarray(solved), axis=0)
+
+
+@partial(jax.jit, static_argnums=4)
+def _draws(
+    readings: list[Reading], sums: list[Sums], current: EntryArray, keys: Array, how: How
+) -> Float[Array, "draw entry"]:
+    return jax.lax.map(lambda key: solved(readings, sums, current, key, how), keys)
 
 
 @partial(jax.jit, static_argnums=3)
@@ -461,23 +491,6 @@ def _inverse_times(
 ) -> EntryArray:
     coupled = Coupled.of(readings, sums, how)
     return coupled.solve(right, diagonal, jnp.zeros_like(right), 1e-4)
-
-
-def on_host(readings: list[Reading], sums: list[Sums], how: How, *, as_arrays: bool) -> Conditional:
-    """Return the conditional of a block on the host, with its precision as an array if asked."""
-    found: Conditional
-    if is_separate(sums):
-        found = Diagonal(sums[0].prior)
-    elif as_arrays and all(one.across is not None or len(one.slots) == 1 for one in sums):
-        found = Dense(sums[0].prior)
-        for one in sums:
-            found.across += 0.0 if one.across is None else np.asarray(one.across)
-    else:
-        return Solved(readings, sums, how)
-    for one in sums:
-        found.shift += np.asarray(one.shift)
-        found.diagonal += np.asarray(one.diagonal)
-    return found
 
 
 # ------------------------------------------------------------------------------- what is read once

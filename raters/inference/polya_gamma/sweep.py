@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,13 +13,18 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
-from raters.inference.arrays import Rng, Scalar
-from raters.inference.polya_gamma import augmentation, latent_classes, line
-from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT, Conditional
-from raters.inference.polya_gamma.plans import Part, Plan
-from raters.inference.polya_gamma.rows import Block
-from raters.inference.polya_gamma.sums import Division, How, Reading, Sums, on_host, sums_of
-from raters.inference.polya_gamma.ties import Tied
+from raters.inference.arrays import Scalar
+from raters.inference.polya_gamma import latent_classes, line, ties
+from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT
+from raters.inference.polya_gamma.plans import Plan
+from raters.inference.polya_gamma.sums import (
+    Division,
+    How,
+    Reading,
+    entry_densities,
+    solved,
+    sums_of,
+)
 from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
 from raters.model import Values
 from raters.program import PooledRows, Program, densities, placing
@@ -117,32 +121,6 @@ class RunCache:
         return self.first
 
 
-@dataclass
-class Weights:
-    """Weights ω of the rows of a sweep: their means, Newton's weights, or draws, which blocks with
-    the same rows share. The log-likelihood is of all rows that were weighed so far."""
-
-    kind: Literal["mean", "curvature", "draw"]
-    rng: Rng | None = None
-    log_likelihood: float = 0.0
-    drawn: dict[Any, Any] = field(default_factory=dict)
-
-    def sums(self, name: str, reading: Reading, how: How) -> Sums:
-        """Return the sums over the rows of a block in a part."""
-        which = name, reading.block.kind, reading.block.column
-        given = self.drawn.get(which)
-        if given is not None:
-            how = how._replace(weights="given")
-        elif self.rng is not None:
-            given = jax.random.wrap_key_data(augmentation.key_of(self.rng))
-        sums = sums_of(reading, given, how)
-        if self.rng is not None:
-            self.drawn[which] = sums.omega
-        else:
-            self.log_likelihood += float(sums.log_likelihood)
-        return sums
-
-
 def readings_of(
     plan: Plan,
     place: int,
@@ -162,51 +140,33 @@ def readings_of(
     return readings
 
 
-def conditional(
-    plan: Plan,
-    data: Any,
-    values: Values,
-    block: Block,
-    weights: Weights,
-    classes: Mapping[str, Any] = MappingProxyType({}),
-    cache: RunCache | None = None,
-) -> Conditional | latent_classes.Counts | Tied:
-    """Assemble the full conditional of a block, given the rows of all parts that it is in."""
-    place = plan.blocks.index(block)
-    parts = [plan.parts[member.part] for member in plan.members[place]]
-    readings = readings_of(plan, place, data, values, classes)
-    own: Conditional | latent_classes.Counts
-    if block.kind == "counts":
-        in_logs = readings[0].block.sites[0] in parts[0].in_logs
-        own = latent_classes.conditional(counts_of(readings), in_logs)
-    else:
-        own = _of_rows(parts, readings, weights, as_arrays=plan.ties[place] is not None)
-    tie = plan.ties[place]
-    if tie is None:
-        return own
-    row = data.first_unit() if cache is None else cache.row(data)
-    return Tied(own, (plan, tie, row, values), plan.supports[block.sites[0]])
-
-
-def _of_rows(
-    parts: list[Part], readings: list[Reading], weights: Weights, *, as_arrays: bool
-) -> Conditional:
-    """Return the conditional of a block from rows with Pólya-Gamma weights."""
-    limit = DENSE_LIMIT if as_arrays or weights.kind == "draw" else MODE_LIMIT
-    how = How.of(weights.kind, readings[0].data, limit)
-    pairs = zip(parts, readings, strict=True)
-    sums = [weights.sums(part.name, reading, how) for part, reading in pairs]
-    return on_host(readings, sums, how, as_arrays=as_arrays)
-
-
-def joint_conditional(
-    plan: Plan, data: Any, values: Values, block: Block, classes: Any = None
-) -> Conditional:
-    """Return the normal with the slope and the curvature of the log joint density in a block of
-    all conjugate sites."""
-    (part,) = plan.parts
-    reading = Reading(part.model, block, data, values, classes)
-    return _of_rows([part], [reading], Weights("curvature"), as_arrays=True)
+@partial(jax.jit, static_argnums=(0, 1))
+def climbed(
+    plan: Plan, how: How, data: Any, row: Any, values: Values, classes: Mapping[str, Any]
+) -> tuple[Values, Scalar]:
+    """Set each block to the mode of its conditional given ω at its mean, or by Newton's weights;
+    return the log-likelihood of the rows of the first block, too."""
+    first = jnp.zeros(())
+    for place, block in enumerate(plan.blocks):
+        readings, tie = readings_of(plan, place, data, values, classes), plan.ties[place]
+        current = block.flat(values)
+        if block.kind == "counts":
+            part = plan.parts[plan.members[place][0].part]
+            in_logs = readings[0].block.sites[0] in part.in_logs
+            counts = counts_of(readings)
+            entries = latent_classes.mode(counts, current, in_logs)
+            log_density = partial(latent_classes.log_density, counts)
+        else:
+            own = how._replace(limit=MODE_LIMIT if tie is None else DENSE_LIMIT)
+            sums = [sums_of(reading, None, own) for reading in readings]
+            first += sum(one.log_likelihood for one in sums) if place == 0 else 0.0
+            entries = solved(readings, sums, current, None, own)
+            log_density = partial(entry_densities, sums)
+        if tie is not None:
+            given, support = (plan, tie, row, values), plan.supports[block.sites[0]]
+            entries = ties.mode(log_density, given, support, current)
+        values = block.placed(values, entries)
+    return values, first
 
 
 def counts_of(readings: list[Reading]) -> latent_classes.Parameters:

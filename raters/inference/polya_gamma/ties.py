@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Array
 from numpyro.distributions import biject_to, constraints
 
 from raters.distributions.correlated import given_scores, normal_score
-from raters.inference.arrays import PerJudge, Rng
-from raters.inference.polya_gamma.conditionals import Conditional, Diagonal
-from raters.inference.polya_gamma.latent_classes import Counts
+from raters.inference.arrays import PerJudge
 from raters.model import Values
 from raters.program import trace
 
@@ -80,54 +78,38 @@ def log_ratio(
     return at(proposed) - at(current)
 
 
-class Tied(NamedTuple):
-    """Full conditional of independent entries, each tied to others."""
-
-    own: Conditional | Counts
-    given: tuple[Any, Tie, Any, Values]
-    support: constraints.Constraint
-
-    def copula_slope(self, entries: np.ndarray) -> np.ndarray:
-        """Return the derivative of the copula's log density along each entry."""
-        slope = jax.grad(lambda entries: log_copula(*self.given, entries).sum())
-        return np.asarray(slope(jnp.asarray(entries)))
-
-    def draw(self, rng: Rng, current: np.ndarray) -> np.ndarray:
-        """Return a draw, or the current value, of each entry."""
-        proposed = self.own.draw(rng, current)
-        gain = np.asarray(log_ratio(*self.given, proposed, current))
-        return np.where(np.log(rng.random(len(gain))) < gain, proposed, current)
-
-    def _density(self, entries: np.ndarray) -> np.ndarray:
-        """Return the log density of each entry in normal scores, but for a constant."""
-        return log_density(self.own, entries) + np.asarray(_log_score(*self.given, entries))
-
-    def mode(self, current: np.ndarray) -> np.ndarray:
-        """Return a likelier point of each entry by golden-section search, or the current one."""
-        transform = biject_to(self.support)
-        start = np.asarray(transform.inv(jnp.asarray(current)))
-
-        def at(move: np.ndarray) -> np.ndarray:
-            return np.asarray(transform(jnp.asarray(start + move)))
-
-        def density(move: np.ndarray) -> np.ndarray:
-            each = self._density(at(move))
-            return np.where(np.isnan(each), -np.inf, each)
-
-        low, high = np.full(len(start), -_REACH), np.full(len(start), _REACH)
-        for _ in range(_NARROWINGS):
-            left, right = high - _RATIO * (high - low), low + _RATIO * (high - low)
-            falls = density(left) > density(right)
-            low, high = np.where(falls, low, left), np.where(falls, right, high)
-        middle = (low + high) / 2
-        higher = density(middle) > density(np.zeros(len(start)))
-        return np.where(higher, at(middle), current)
+Given = tuple[Any, Tie, Any, Values]
 
 
-def log_density(own: Conditional | Counts, entries: np.ndarray) -> np.ndarray:
-    """Return the log density of each entry of independent ones, but for a constant."""
-    if isinstance(own, Counts):
-        first, second = own.parameters
-        return np.asarray((first - 1) * np.log(entries) + (second - 1) * np.log1p(-entries))
-    assert isinstance(own, Diagonal)
-    return np.asarray(own.shift * entries - own.diagonal * entries**2 / 2)
+def copula_slope(given: Given, entries: Array) -> PerJudge:
+    """Return the derivative of the copula's log density along each entry."""
+    return jax.grad(lambda entries: log_copula(*given, entries).sum())(entries)
+
+
+def mode(
+    log_density: Callable[[Array], PerJudge],
+    given: Given,
+    support: constraints.Constraint,
+    current: PerJudge,
+) -> PerJudge:
+    """Return a likelier point of each entry of independent ones, by golden-section search in normal
+    scores, or the current one."""
+    transform = biject_to(support)
+    start = transform.inv(current)
+
+    def density(move: Array) -> Array:
+        entries = transform(start + move)
+        each = log_density(entries) + _log_score(*given, entries)
+        return jnp.where(jnp.isnan(each), -jnp.inf, each)
+
+    def narrow(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = ends
+        left, right = high - _RATIO * (high - low), low + _RATIO * (high - low)
+        falls = density(left) > density(right)
+        return jnp.where(falls, low, left), jnp.where(falls, right, high)
+
+    ends = jnp.full_like(start, -_REACH), jnp.full_like(start, _REACH)
+    low, high = jax.lax.fori_loop(0, _NARROWINGS, narrow, ends)
+    middle = (low + high) / 2
+    higher = density(middle) > density(jnp.zeros_like(start))
+    return jnp.where(higher, transform(start + middle), current)
