@@ -44,7 +44,7 @@ def test_many_votes_are_for_hamiltonian_monte_carlo(model, number, backend):
     assert default_backend(rt.program.Program(model, votes)) == backend(longest=16)
 
 
-def test_ties_are_for_hamiltonian_monte_carlo(tied_ranks):
+def test_ties_and_rankings_are_for_hamiltonian_monte_carlo(tied_ranks, ranked):
     votes, _ = rt.datasets.paper(num_items=4, num_annotators=3, num_votes=600, seed=0)
     table = votes.to_frame()
     table["outcome"] = np.where(np.arange(len(table)) % 4 == 0, "tie", table["outcome"])
@@ -53,6 +53,7 @@ def test_ties_are_for_hamiltonian_monte_carlo(tied_ranks):
     for model, data in (
         (rt.BTL(ties="davidson"), tied),
         (rt.PlackettLuce(ties="davidson"), tied_ranks),
+        (rt.ExtendedPlackettLuce(), ranked),
     ):
         assert type(default_backend(rt.program.Program(model, data))) is rt.HMC
 

@@ -115,3 +115,39 @@ def test_a_start_without_rewards_has_a_place_on_each_orbit(tiny, fit_quietly) ->
     backend = rt.HMC(draws=10, warmup=10, chains=1)
     result = fit_quietly(rt.ExtendedBTL(reward_scale=1.0), tiny, backend)
     assert np.isfinite(result.posterior["reward"]).all()
+
+
+@pytest.mark.slow
+def test_of_many_parameters_the_largest_sites_have_a_diagonal_metric(ranked, monkeypatch) -> None:
+    """That of the Hessian for competences, of which no ranking has two, and the orbit's."""
+    model = rt.ExtendedPlackettLuce()
+    with jax.enable_x64(True):
+        start = {name: jnp.asarray(value, float) for name, value in model.start(ranked).items()}
+        start["competence"] += jnp.linspace(-0.5, 0.5, start["competence"].size)
+        space = hmc.Space.of(rt.program.Program(model, ranked), start)
+        flat, size = space.flat(start), start["competence"].size
+        few = sum(value.size for name, value in start.items() if name != "worth")
+        monkeypatch.setattr(hmc, "DENSE_LIMIT", few)
+        hmc._curvatures.clear_cache()
+        metric = space.metric(flat)
+        hmc._curvatures.clear_cache()
+        assert metric.near.size == few
+        place = jnp.linspace(-1, 1, flat.size)
+        np.testing.assert_allclose(metric.place(metric.unconstrained(place)), place, atol=1e-9)
+        monkeypatch.setattr(hmc, "_near_sites", lambda plan, like: kept)
+        kept = {name: one for name, one in space.plan.supports.items() if name != "competence"}
+        kept = type(space.plan.supports)(kept)
+        metric = space.metric(flat)
+        hmc._curvatures.clear_cache()
+        given = model, space.plan.supports, space.data, start, flat
+        hessian = np.asarray(unconstrained.curvature(*given))
+        slope = jax.jacrev(
+            lambda flat: hmc.positions(
+                space.plan, unconstrained.sites_at(space.plan.supports, start, flat)[0]
+            )
+        )(flat)
+    far = np.setdiff1d(np.arange(flat.size), metric.near)
+    assert far.size == size
+    exact = np.maximum(np.diag(hessian), hmc._LEAST)
+    exact = exact + (np.asarray(slope) ** 2).sum(0) / hmc._ALONG**2
+    np.testing.assert_allclose(np.asarray(metric.spread)[far] ** -2, exact[far], rtol=1e-6)

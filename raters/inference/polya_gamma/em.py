@@ -172,8 +172,8 @@ class PGEM(base.Backend):
             climber = _Climber(self, program, plan, data, cache, bar)
             hyper, fitted = climber.hyper(first, seeds[-1], warmup)
             first = fitted if start is None else first
-            elsewhere = plan.blocks or plan.chooses
-            climber.shared = None if elsewhere else tables.Tables.of(program, first)
+            if not (plan.blocks or plan.chooses):
+                climber.shared = tables.Tables.of(program, first)
             climbs = [climber.climb(first | hyper)]
             bar.update()
             for seed in seeds[1:starts]:

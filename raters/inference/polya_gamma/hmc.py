@@ -57,8 +57,9 @@ class HMC(base.Backend):
     A trajectory stays near a place on the orbit of each scale symmetry; moves along the orbits
     and to mirror images follow it.
 
-    It takes models with up to 2,500 parameters. Where few votes leave competences or learned
-    scales open, some trajectories diverge, and `PGGibbs` is the better choice.
+    It takes models with up to 2,500 parameters, and of choices and rankings with more. Where few
+    votes leave competences or learned scales open, some trajectories diverge, and `PGGibbs` is the
+    better choice.
 
     Parameters
     ----------
@@ -405,7 +406,7 @@ class Metric(NamedTuple):
 
     def unconstrained(self, place: Flat) -> Flat:
         """Return the unconstrained coordinates of a place."""
-        if self.near is None:
+        if self.near is None or self.spread is None:
             return self.centre + self.inverse @ place
         flat = self.centre + self.spread * place
         return flat.at[self.near].set(self.centre[self.near] + self.inverse @ place[self.near])
@@ -413,7 +414,7 @@ class Metric(NamedTuple):
     def place(self, flat: Flat) -> Flat:
         """Return the place at unconstrained coordinates."""
         apart = flat - self.centre
-        if self.near is None:
+        if self.near is None or self.spread is None:
             return self.root @ apart
         return (apart / self.spread).at[self.near].set(self.root @ apart[self.near])
 
@@ -488,7 +489,7 @@ def _curvatures(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> 
         return positions(plan, unconstrained.sites_at(supports, like, flat)[0])
 
     found = where, precision, full, along(centre), jax.jacrev(along)(centre), number
-    return *found, _diagonal(plan, near, data, like, centre)
+    return *found, _diagonal(plan, number, data, like, centre)
 
 
 def _positive(precision: Array, sizes: list[int]) -> Array:
@@ -502,12 +503,14 @@ def _positive(precision: Array, sizes: list[int]) -> Array:
     return (vectors * jnp.maximum(least, _LEAST)) @ vectors.T
 
 
-def _diagonal(plan: Plan, near: Supports, data: Any, like: Values, centre: Flat) -> Flat:
-    """Return the diagonal of the negative Hessian by products with random signs, which are exact
-    for entries that are independent of each other (Bekas, Kokiopoulou and Saad 2007)."""
-    if len(near) == len(plan.supports):
+def _diagonal(plan: Plan, near: Array, data: Any, like: Values, centre: Flat) -> Flat:
+    """Return the diagonal of the negative Hessian of the coordinates that are not near, by products
+    with random signs, which are exact where these are independent of each other given the near ones
+    (Bekas, Kokiopoulou and Saad 2007)."""
+    if near.size == centre.size:
         return jnp.ones_like(centre)
     density = partial(unconstrained.log_density, plan.model, plan.supports, data, like)
     signs = jax.random.rademacher(jax.random.key(0), (_PROBES, centre.size), centre.dtype)
+    signs = signs.at[:, near].set(0.0)
     product = jax.lax.map(lambda sign: -jax.jvp(jax.grad(density), (centre,), (sign,))[1], signs)
     return (signs * product).mean(0)
