@@ -86,9 +86,9 @@ def on_devices(program: Program[Any]) -> Any:
             return data
         parts = tuple(on_devices(program.parts[name]) for name in data.part_names)
         return replace(data, parts=parts)
-    if program.mesh is None and jax.default_backend() == "cpu":
-        return jax.device_put(data) if next(iter(data.chunks(placing.CHUNK))) is data else data
-    return program.placed()
+    if program.mesh is None and jax.default_backend() == "cpu" and data.num_rows > placing.CHUNK:
+        return data
+    return placing.of_few_sizes(program)
 
 
 # ------------------------------------------------------------------------------------- classes
