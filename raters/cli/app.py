@@ -62,7 +62,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--threshold": _one("NUMBER", "below it a judge is bad (0.25)", type=float),
     "--drop": _flag("fit again without those flagged"),
     "--with": _one("A,B", "more: agreement, check, influence, types", dest="more", default=""),
-    "--report": _several("FILE", "also write .html, .md or .json"),
+    "--report": _several("FILE", "also write .html, .md or .json, and figures"),
     "--labels": _several("FILE", "labels: a table, or an export with them (.json)"),
     "--batch-size": _one("NUMBER", "questions to suggest (10)", type=int, default=10),
     "--size": _one("NUMBER", "items of a set to rank", type=int),

@@ -64,7 +64,8 @@ def audit(given: Namespace) -> None:
             labels = {path: _labels_writer(path, items, given) for path in given.labels}
         facts = {"settings": vars(given), "warnings": caught}
         facts |= {"with": {name: part.table for name, part in parts.items()}}
-        outputs: Files = dict(page.files)
+        # Figures go with a report, since drawing them takes seconds.
+        outputs: Files = {n: w for n, w in page.files.items() if given.report or n.endswith(".csv")}
         outputs["result.nc"] = partial(files.to_netcdf, result)
         outputs["summary.json"] = partial(files.write_text, as_json({**page.facts, **facts}))
         for part in parts.values():

@@ -66,13 +66,14 @@ def _of_entries(draws: Float[np.ndarray, "chain draw entry"]) -> Mixing:
 
 def _normal_scores(rows: Float[np.ndarray, "entry draw"]) -> Float[np.ndarray, "entry draw"]:
     """Normal quantiles of the ranks of each row."""
-    from scipy.stats import rankdata
-
     size, order = rows.shape[1], np.argsort(rows, axis=1)
     ranks = np.empty(rows.shape)
     np.put_along_axis(ranks, order, np.arange(1.0, size + 1)[None], axis=1)
     tied = (np.diff(np.take_along_axis(rows, order, axis=1), axis=1) == 0).any(1)
-    ranks[tied] = rankdata(rows[tied], axis=1)
+    if tied.any():
+        from scipy.stats import rankdata
+
+        ranks[tied] = rankdata(rows[tied], axis=1)
     return np.asarray(ndtri((ranks - 0.375) / (size + 0.25)))
 
 

@@ -12,8 +12,6 @@ from platformdirs import user_cache_path
 
 # Bytes on disk, beyond which those that were used least recently go.
 _MOST = 1 << 30
-# Seconds that a function took to compile, from which on it is kept.
-_LEAST = 0.1
 
 
 @cache
@@ -26,5 +24,6 @@ def keep_compiled() -> None:
         folder = user_cache_path("raters", appauthor=False, ensure_exists=True)
         update("jax_compilation_cache_dir", str(folder))
         update("jax_compilation_cache_max_size", _MOST)
-        update("jax_persistent_cache_min_compile_time_secs", _LEAST)
+        # The small functions of a fit take a second to compile together.
+        update("jax_persistent_cache_min_compile_time_secs", 0.0)
         compilation_cache.reset_cache()  # What was compiled before has switched it off.

@@ -27,13 +27,13 @@ def counting():
     ("needed", "kept"),
     [
         ((1,), np.arange(10)),
-        ((3, 1), np.arange(20)),
-        ((3, 3, 3), 40 + 3 * np.arange(40)),
-        ((9, 9, 9), np.arange(40)),
+        ((3, 1), np.arange(13)),
+        ((3,) * 7, 40 + 3 * np.arange(40)),
+        ((9,) * 7, np.arange(40)),
     ],
 )
 def test_chains_end_as_soon_as_they_have_mixed_or_go_on(tiny, monkeypatch, needed, kept):
-    """Of 40 draws: after a quarter, after a half, with three steps a draw, and as many as asked."""
+    """Of 40 draws: after a quarter, then a quarter more, with three steps a draw, or as asked."""
     asked = iter(needed)
     monkeypatch.setattr(chains, "times_longer", lambda _: next(asked))
     monkeypatch.setattr(chains, "identified", lambda _, draws: draws)
