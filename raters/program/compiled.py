@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jax
 from jax.experimental.compilation_cache import compilation_cache
 from platformdirs import user_cache_path
 
-# Bytes on disk, beyond which those that were used least recently go.
+# Bytes on disk, beyond which the oldest half goes. JAX's own limit reads all files of the folder for
+# each function that it adds, which takes longer than many functions take to compile.
 _MOST = 1 << 30
 
 
@@ -23,7 +26,16 @@ def keep_compiled() -> None:
     with suppress(OSError):
         folder = user_cache_path("raters", appauthor=False, ensure_exists=True)
         update("jax_compilation_cache_dir", str(folder))
-        update("jax_compilation_cache_max_size", _MOST)
+        _prune(folder)
         # The small functions of a fit take a second to compile together.
         update("jax_persistent_cache_min_compile_time_secs", 0.0)
         compilation_cache.reset_cache()  # What was compiled before has switched it off.
+
+
+def _prune(folder: Path) -> None:
+    """Remove the oldest half of the files where they take more than the limit."""
+    with os.scandir(folder) as entries:
+        files = sorted((one.stat().st_mtime, one.stat().st_size, one.path) for one in entries)
+    if sum(size for _, size, _ in files) > _MOST:
+        for *_, path in files[: len(files) // 2]:
+            Path(path).unlink(missing_ok=True)
