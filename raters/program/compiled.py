@@ -12,8 +12,8 @@ import jax
 from jax.experimental.compilation_cache import compilation_cache
 from platformdirs import user_cache_path
 
-# Bytes on disk, beyond which the oldest half goes. JAX's own limit reads all files of the folder for
-# each function that it adds, which takes longer than many functions take to compile.
+# Bytes on disk, beyond which the oldest half goes. JAX's own limit reads all files of the folder
+# for each function that it adds, which takes longer than many functions take to compile.
 _MOST = 1 << 30
 
 
