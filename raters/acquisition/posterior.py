@@ -175,10 +175,18 @@ class Posterior:
             return None
         return class_probs(self.model, jax.tree.map(jnp.asarray, self.data), self.flat)
 
-    def responsibility(self, *, calibrated: bool = False) -> Float[np.ndarray, "unit class"]:
-        """Posterior probability of each class of each unit, for a model that sums classes out;
-        `calibrated` for mistakes that the crowd makes together, where its kind allows for them."""
-        probs = self._true_classes if calibrated else self._responsibilities
+    def responsibility(self) -> Float[np.ndarray, "unit class"]:
+        """Posterior probability of each class of each unit, for a model that sums classes out."""
+        return self._averaged(self._responsibilities)
+
+    def true_classes(self) -> Float[np.ndarray, "unit class"]:
+        """Probability of each true class of each unit, which allows for mistakes that the crowd
+        makes together where the kind of judgement has such a calibration."""
+        return self._averaged(self._true_classes)
+
+    def _averaged(
+        self, probs: Float[Array, "draw unit class"] | None
+    ) -> Float[np.ndarray, "unit class"]:
         if probs is None:
             refuse("model", self.model, "sums out no classes", "choose a model that does")
         return np.tensordot(self.weight.ravel(), np.asarray(probs), 1)
@@ -208,7 +216,7 @@ class Posterior:
 
         Where the likelihood sums out a class (the true class of an item, the type of an annotator),
         the probabilities sum it out too; with `by_class` the axis draw holds each draw once for
-        each class, weighted by its probability, which may be `calibrated` as by `responsibility`.
+        each class, weighted by its probability: with `calibrated` that behind `true_classes`.
         """
         self._check_names(questions)
         asked = jax.tree.map(jnp.asarray, questions.unanswered())

@@ -112,7 +112,7 @@ def test_rules_for_labels():
     by_model = posterior.responsibility().max(-1).mean()
     assert by_model == pytest.approx((max(first, 1 - first) + 0.8) / 2, rel=1e-5)
     value = ExpectedAccuracy(0.5).value(posterior)
-    assert value == pytest.approx(posterior.responsibility(calibrated=True).max(-1).mean())
+    assert value == pytest.approx(posterior.true_classes().max(-1).mean())
     assert ExpectedAccuracy(0.99 * value)(posterior)
     assert not ExpectedAccuracy(1.001 * value)(posterior)
     assert GainBelow(1e-9).value(posterior) > 0

@@ -201,7 +201,7 @@ class ExpectedAccuracy(_AtLeast):
     def value(self, posterior: Posterior) -> float:
         """Mean over items of the probability of the most probable class."""
         self.check(posterior, 0)
-        return float(posterior.responsibility(calibrated=True).max(-1).mean())
+        return float(posterior.true_classes().max(-1).mean())
 
     def check(self, posterior: Posterior, draws: int) -> None:
         """Raise unless the model has classes of items."""
