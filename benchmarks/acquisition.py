@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -32,7 +33,8 @@ from raters.acquisition import (
     Top,
     simulate_campaign,
 )
-from raters.acquisition.policy import Oracle
+from raters.acquisition.policy import AnnotatorRule
+from raters.acquisition.posterior import Posterior
 from raters.acquisition.scores import About
 
 ITEMS, ANNOTATORS, BATCH = 20, 10, 19
@@ -57,6 +59,17 @@ mean true competence of who was asked. *Coverage*: share of pairs whose true dif
 lies in its 90 % interval, the least and the largest over the batches (means over replicates)."""
 
 
+@dataclass(frozen=True)
+class Oracle(AnnotatorRule):
+    """The annotator of most true competence, by code."""
+
+    competence: tuple[float, ...]
+
+    def preference(self, posterior: Posterior) -> np.ndarray:
+        """True competences."""
+        return np.asarray(self.competence)
+
+
 def policies(crowd: str, competence: np.ndarray, everything: bool) -> dict[str, rt.Policy]:
     """Policies to compare, by name; random first."""
     tree, top = SpanningTree(), Top()
@@ -71,7 +84,7 @@ def policies(crowd: str, competence: np.ndarray, everything: bool) -> dict[str, 
             "BALD, trees": rt.Policy(target="everything", batch=tree),
         }
     else:
-        oracle = Oracle(dict(enumerate(competence.tolist())))
+        oracle = Oracle(tuple(competence.tolist()))
         compared |= {
             "order entropy, best annotator": rt.Policy(score=OrderEntropy(), annotator=BestMean()),
             "target='competence'": rt.Policy(target="competence"),

@@ -10,24 +10,14 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 import numpy as np
 from jaxtyping import Float, Int
 
-from raters.acquisition.batches import Batch, Chooser, Sequential, Task, Unique
+from raters.acquisition import batches, scores
+from raters.acquisition.batches import Batch, Chooser
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions.pool import check_askable
-from raters.acquisition.scores import (
-    Bald,
-    Criterion,
-    Epig,
-    OfVariance,
-    OrderVariance,
-    Quantity,
-    TruthVariance,
-    VarianceReduction,
-    competence_site,
-    order_site,
-)
+from raters.acquisition.scores import Criterion, Quantity, competence_site, order_site
 from raters.errors import DataError, refuse
 from raters.errors.validation import instance, is_number, one_of, whole
-from raters.judgements.names import check_once, match_names, shorten
+from raters.judgements.names import check_once, match_names
 from raters.models.comparisons.directions import directed, has_directions
 
 Target = Literal[
@@ -61,42 +51,6 @@ class BestMean(AnnotatorRule):
     def preference(self, posterior: Posterior) -> PerAnnotator:
         """Posterior means of the competences."""
         return np.abs(np.asarray(posterior.weight).ravel() @ _competence(posterior))
-
-
-@dataclass(frozen=True)
-class Oracle(AnnotatorRule):
-    """Choice of the annotator of most true `competence`, a mapping by name, for simulations."""
-
-    competence: Any
-
-    def __post_init__(self) -> None:
-        check_once(dict(self.competence), "competence")
-        pairs = dict(self.competence).items()
-        object.__setattr__(self, "competence", tuple((_plain(k), float(v)) for k, v in pairs))
-
-    def preference(self, posterior: Posterior) -> PerAnnotator:
-        """True competences."""
-        return np.abs(by_annotator("competence", self.competence, posterior.data.judges, np.nan))
-
-
-def _plain(name: Any) -> Any:
-    """Return a NumPy value as one of Python, which JSON can hold, and any other as it is."""
-    return name.item() if isinstance(name, np.generic) else name
-
-
-def by_annotator(
-    what: str, pairs: tuple[tuple[Any, float], ...], annotators: tuple[Any, ...], default: float
-) -> PerAnnotator:
-    """Numbers by name in code order; without a default, which NaN says, all must be named."""
-    names = tuple([name for name, _ in pairs])
-    codes = match_names(np.arange(len(names)), names, annotators, "annotator", what)
-    values = np.full(len(annotators), default, float)
-    values[codes.astype(int)] = [value for _, value in pairs]
-    if np.isnan(values).any():
-        missing = [annotators[code] for code in np.flatnonzero(np.isnan(values))]
-        problem = f"names {len(names)} of {len(annotators)} annotators"
-        refuse(what, problem=problem, expected=f"add {shorten(missing)}")
-    return values
 
 
 def _competence(posterior: Posterior) -> Float[np.ndarray, "draw annotator"]:
@@ -208,9 +162,11 @@ class Policy:
                 "truth" if posterior.program.has_truth else "ranking" if has_order else "everything"
             )
         if target == "ranking":  # Without a list of answers a question is about the order of a set.
-            return OrderVariance() if data.listed else VarianceReduction("rank")
-        others = {"truth": TruthVariance(), "predictive": Epig(), "everything": Bald()}
-        return others.get(target) or VarianceReduction(cast(Quantity, target), k=self.k)
+            return scores.OrderVariance() if data.listed else scores.VarianceReduction("rank")
+        others = {"truth": scores.TruthVariance, "predictive": scores.Epig}
+        if target in ("truth", "predictive", "everything"):
+            return others.get(target, scores.Bald)()
+        return scores.VarianceReduction(cast(Quantity, target), k=self.k)
 
     def choose(
         self,
@@ -266,12 +222,12 @@ class Policy:
                 refuse("costs", problem=problem, expected="leave it out")
             price = self.cost_of(posterior.data.judges)[candidates.codes(candidates.judge)]
             value = np.asarray(score / price)
-        batch = self.batch or Unique()
+        batch = self.batch or batches.Unique()
         given_draw = posterior.data.pair and posterior.program.latent is None
-        if self.batch is None and given_draw and isinstance(criterion, OfVariance):
-            batch = Sequential(once=self.target != "competence")
+        if self.batch is None and given_draw and isinstance(criterion, scores.OfVariance):
+            batch = batches.Sequential(once=self.target != "competence")
         rng = np.random.default_rng(seed)
-        chooser = batch.chooser(Task(criterion, value, posterior, candidates, rng, price))
+        chooser = batch.chooser(batches.Task(criterion, value, posterior, candidates, rng, price))
         for row in range(num_pending):
             chooser.take(row)
         return chooser, score, candidates
@@ -311,13 +267,13 @@ class Policy:
 
     def cost_of(self, annotators: tuple[Any, ...]) -> PerAnnotator:
         """Cost of an answer of each annotator, in code order."""
-        return by_annotator("costs", self.costs or (), annotators, 1.0)
+        return _by_annotator("costs", self.costs or (), annotators, 1.0)
 
     def quota_of(self, annotators: tuple[Any, ...]) -> PerAnnotator:
         """Bound of the answers of each annotator, infinity for those without a quota."""
         if isinstance(self.quota, int):
             return np.full(len(annotators), float(self.quota))
-        return by_annotator("quota", self.quota or (), annotators, np.inf)
+        return _by_annotator("quota", self.quota or (), annotators, np.inf)
 
 
 def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ...] | None:
@@ -328,16 +284,37 @@ def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ..
         expected = "it must map names to numbers"
         refuse(what, given, expected=expected, instead=f"{what}={{'ann': 2}}")
     entries = given.items() if isinstance(given, Mapping) else given
-    pairs = tuple((_plain(name), value) for name, value in entries)
-    check_once((name for name, _ in pairs), what)
-    for name, value in pairs:
+    pairs = []
+    for name, value in entries:
+        if isinstance(name, np.generic):  # which JSON cannot hold
+            name = name.item()
         if not is_number(value) or value < 0 or (positive and value == 0):
             expected = f"it must be a number {'above' if positive else 'of at least'} 0"
             refuse(what, value, f"is not possible for {name!r}", expected)
-    return tuple((name, float(value)) for name, value in pairs)
+        pairs.append((name, float(value)))
+    check_once((name for name, _ in pairs), what)
+    return tuple(pairs)
+
+
+def _by_annotator(
+    what: str, pairs: tuple[tuple[Any, float], ...], annotators: tuple[Any, ...], default: float
+) -> PerAnnotator:
+    """Numbers by name in code order."""
+    names = tuple([name for name, _ in pairs])
+    codes = match_names(np.arange(len(names)), names, annotators, "annotator", what)
+    values = np.full(len(annotators), default, float)
+    values[codes.astype(int)] = [value for _, value in pairs]
+    return values
 
 
 def check_names(policy: Policy, annotators: tuple[Any, ...]) -> None:
     """Raise when a policy names unknown annotators."""
     policy.cost_of(annotators)
     policy.quota_of(annotators)
+
+
+def chooses_at_random(policy: Policy) -> bool:
+    """True if questions are chosen at random, so that nothing need be fitted."""
+    by_score = (batches.Top, batches.Unique, batches.Power, batches.SpanningTree, type(None))
+    at_random = isinstance(policy.score, scores.Random) and policy.annotator is None
+    return at_random and isinstance(policy.batch, by_score)

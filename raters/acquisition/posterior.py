@@ -143,19 +143,13 @@ class Posterior:
         so far, those that were fitted among them, with the same names."""
         check_data(data, "data", self.model)
         self._check_names(data)
-        gain = self._log_likelihood(data) - self._log_likelihood(self.data)
-        log = np.log(np.maximum(self.weight.astype(np.float64), 1e-300)) + gain.reshape(
-            self.weight.shape
-        )
+        both = (jax.tree.map(jnp.asarray, each) for each in (data, self.data))
+        now, before = (log_likelihoods(self.model, each, self.flat) for each in both)
+        gain = (np.asarray(now, np.float64) - np.asarray(before)).reshape(self.weight.shape)
+        log = np.log(np.maximum(self.weight.astype(np.float64), 1e-300)) + gain
         weight = np.exp(log - log.max())
-        return dataclasses.replace(
-            self, data=data, weight=(weight / weight.sum()).astype(np.float32)
-        )
-
-    def _log_likelihood(self, data: Judgements) -> Float[np.ndarray, " draw"]:
-        return np.asarray(
-            log_likelihoods(self.model, jax.tree.map(jnp.asarray, data), self.flat), np.float64
-        )
+        weight = (weight / weight.sum()).astype(np.float32)
+        return dataclasses.replace(self, data=data, weight=weight)
 
     def _check_names(self, data: Judgements) -> None:
         for axis in sorted((self.program.axes | {data.judge}) & set(data.axes.values())):
@@ -183,11 +177,18 @@ class Posterior:
 
     def responsibility(self) -> Float[np.ndarray, "unit class"]:
         """Posterior probability of each class of each unit, for a model that sums classes out."""
-        if self._responsibilities is None:
-            refuse("model", self.model, "sums out no classes", "choose a model that does")
         return self._averaged(self._responsibilities)
 
-    def _averaged(self, probs: Float[Array, "draw unit class"]) -> Float[np.ndarray, "unit class"]:
+    def true_classes(self) -> Float[np.ndarray, "unit class"]:
+        """Probability of each true class of each unit, which allows for mistakes that the crowd
+        makes together where the kind of judgement has such a calibration."""
+        return self._averaged(self._true_classes)
+
+    def _averaged(
+        self, probs: Float[Array, "draw unit class"] | None
+    ) -> Float[np.ndarray, "unit class"]:
+        if probs is None:
+            refuse("model", self.model, "sums out no classes", "choose a model that does")
         return np.tensordot(self.weight.ravel(), np.asarray(probs), 1)
 
     @cached_property
@@ -199,12 +200,6 @@ class Posterior:
         share = np.asarray(self.weight, float).ravel()
         share, chances = share / share.sum(), self.responsibility()
         return jnp.asarray(truths.class_probs(self.program, self.flat, share, chances))
-
-    def true_classes(self) -> Float[np.ndarray, "unit class"]:
-        """Probability of each true class of each unit, which allows for mistakes that the crowd
-        makes together where the kind of judgement has such a calibration."""
-        classes = self._true_classes
-        return self.responsibility() if classes is None else self._averaged(classes)
 
     def site(self, name: str, parameter: str = "target") -> Float[Array, "chain draw ..."]:
         """Draws of a site, which this parameter asks for."""

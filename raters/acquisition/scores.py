@@ -290,38 +290,30 @@ class Epig(Criterion):
         table = posterior.answer_probs(targets).table
         latent = posterior.program.latent
         by_class = posterior.answer_probs(targets, by_class=True).table
-        target_unit = None if latent is None else np.asarray(targets.codes(latent.unit))
+        target_unit = np.asarray(targets.codes(latent.unit)) if latent else np.zeros(0, int)
 
         def score(piece: Any) -> Scores:
             summed, classes = (posterior.answer_probs(piece, by_class=by) for by in (False, True))
-            unit = None if latent is None else np.asarray(piece.codes(latent.unit))
+            pairs = joint(summed.table, table, summed.weight)
+            if latent is not None:
+                unit = np.asarray(piece.codes(latent.unit))
+                same = np.flatnonzero(np.isin(target_unit, unit))
+                if len(same):  # Questions and targets of one unit answer by its class.
+                    # Padded with the last one, for few shapes to compile.
+                    same = same[np.minimum(np.arange(pad_to(len(same), 1)), len(same) - 1)]
+                    through_class = joint(classes.table, by_class[..., same], classes.weight)
+                    shared = (unit[:, None] == target_unit[same])[:, None, :]
+                    by_target = jnp.where(shared, through_class, pairs[..., same])
+                    pairs = pairs.at[..., same].set(by_target)
+            return self.formula(summed.table, table, summed.weight, pairs)
 
-            def together(rows: slice) -> Joint:
-                """Joint probabilities; those of questions and targets of one unit by its class."""
-                independent: jax.Array = joint(summed.table[..., rows], table, summed.weight)
-                if unit is None or target_unit is None:
-                    return independent
-                same = np.flatnonzero(np.isin(target_unit, unit[rows]))
-                if not len(same):
-                    return independent
-                # Padded with the last one, for few shapes to compile.
-                same = same[np.minimum(np.arange(pad_to(len(same), 1)), len(same) - 1)]
-                through_class = joint(
-                    classes.table[..., rows], by_class[..., same], classes.weight[..., rows]
-                )
-                shared = (unit[rows, None] == target_unit[same])[:, None, :]
-                by_target = jnp.where(shared, through_class, independent[..., same])
-                return jnp.asarray(independent.at[..., same].set(by_target))
+        def in_slices(piece: Any) -> Scores:
+            """Scores in slices: the joint table is as large as questions × targets."""
+            begins = range(0, piece.num_rows, _SLICE)
+            slices = [piece.rows(slice(begin, begin + _SLICE)) for begin in begins]
+            return jnp.concatenate([score(some) for some in slices])
 
-            # In slices: the joint table is as large as questions × targets.
-            parts = []
-            for start in range(0, summed.table.shape[-1], _SLICE):
-                rows = slice(start, start + _SLICE)
-                probs = summed.table[..., rows]
-                parts.append(self.formula(probs, table, summed.weight, together(rows)))
-            return jnp.concatenate(parts)
-
-        return score
+        return in_slices
 
 
 # ---------------------------------------------------------------- the order

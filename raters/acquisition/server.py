@@ -34,7 +34,8 @@ from raters.judgements.names import check_once, name_text, shorten
 # Name of the owner among the tokens; questions that wait for each person; most that are handed out
 # at once, and most bytes of a request.
 _OWNER, _AHEAD, _MOST_ASKED, _MOST_BYTES = "", 5, 50, 100_000
-Questions = dict[str, dict[str, Any]]
+Given = dict[str, Any]
+Questions = dict[str, Given]
 
 
 def tokens_of(path: Path, campaign: Campaign) -> dict[str, str]:
@@ -91,14 +92,20 @@ class Desk:
                 self._person_of[row.id] = person
                 self._waiting.setdefault(person, {})[row.id] = question
 
-    def ask(self, person: str, number: int) -> list[dict[str, Any]]:
+    def ask(self, person: str, given: Given) -> Given:
         """The first questions that wait for a person; new ones where there are too few."""
+        if person == _OWNER:
+            raise ValueError("questions are put to people; use the token of one")
+        number = given.get("number", 1)
+        if type(number) is not int or not 1 <= number <= _MOST_ASKED:
+            raise ValueError(f"number is {number!r}; it must be from 1 to {_MOST_ASKED}")
         # Others may have withdrawn or answered what waits here.
         open_now = set(self.campaign.outstanding(annotator=person)["id"].values.tolist())
         self._remove([one for one in self._of(person) if one not in open_now])
         if len(self._of(person)) < number:
             self._fill(person, max(number, _AHEAD))
-        return list(self._of(person).values())[:number]
+        questions = list(self._of(person).values())[:number]
+        return {"questions": questions, "title": self.title}
 
     def _of(self, person: str) -> Questions:
         with self._lock:
@@ -109,15 +116,19 @@ class Desk:
             if (missing := number - len(self._of(person))) > 0:
                 self._add(self.campaign.ask(missing, annotator=person))
 
-    def check_owner(self, person: str, ids: list[str]) -> None:
+    def _check_owner(self, person: str, ids: list[str]) -> None:
         """Raise unless all questions were put to a person."""
         if not self._person_of.keys() >= set(ids):
             self._add(self.campaign.outstanding())  # Another process may have asked them.
         if person != _OWNER and any(self._person_of.get(one) != person for one in ids):
             raise NotYours("this question was not put to you")
 
-    def tell(self, person: str, question: str, answer: Any) -> str:
+    def tell(self, person: str, given: Given) -> Given:
         """Store an answer, and say what became of it."""
+        question, answer = given.get("id"), given.get("answer")
+        if not isinstance(question, str) or not isinstance(answer, str | int | float):
+            raise ValueError("send the id of a question, and the answer")
+        self._check_owner(person, [question])
         try:
             told = self.campaign.tell(question, answer)
         except RatersError as error:
@@ -127,7 +138,8 @@ class Desk:
         self._remove([question])
         if person != _OWNER and len(self._of(person)) == 1:
             self._ahead.submit(self._fill_ahead, person)
-        return next((name for name, ids in told._asdict().items() if ids), "again")
+        became = next((name for name, ids in told._asdict().items() if ids), "again")
+        return {"id": question, "became": became}
 
     def _fill_ahead(self, person: str) -> None:
         try:
@@ -135,10 +147,25 @@ class Desk:
         except Exception:  # The next request of this person meets it again.
             logging.getLogger(__name__).exception("no questions ahead for %s", person)
 
-    def withdraw(self, ids: list[str]) -> list[str]:
+    def withdraw(self, person: str, given: Given) -> Given:
         """Withdraw open questions."""
+        ids = given.get("ids")
+        if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
+            raise ValueError("send a list of ids")
+        self._check_owner(person, ids)
         self._remove(ids)
-        return list(self.campaign.withdraw(ids))
+        return {"withdrawn": list(self.campaign.withdraw(ids))}
+
+    def status(self, person: str, given: Given) -> Given:
+        """Status of the campaign; to a person, the number of their own answers."""
+        status = self.campaign.status(probability=False)
+        by_person = {name_text(name): number for name, number in status.by_annotator.items()}
+        if person != _OWNER:
+            return {"answered": by_person.get(person, 0)}
+        counts = {
+            name: getattr(status, name) for name in ("answered", "open", "withdrawn", "spent")
+        }
+        return counts | {"by_annotator": by_person, "why_done": status.why_done}
 
     def _remove(self, ids: list[str]) -> None:
         with self._lock:
@@ -149,44 +176,7 @@ class Desk:
 
 # ---------------------------------------------------------------- over HTTP
 
-Given = dict[str, Any]
-
-
-def _ask(desk: Desk, person: str, given: Given) -> Any:
-    if person == _OWNER:
-        raise ValueError("questions are put to people; use the token of one")
-    number = given.get("number", 1)
-    if type(number) is not int or not 1 <= number <= _MOST_ASKED:
-        raise ValueError(f"number is {number!r}; it must be from 1 to {_MOST_ASKED}")
-    return {"questions": desk.ask(person, number), "title": desk.title}
-
-
-def _tell(desk: Desk, person: str, given: Given) -> Any:
-    question, answer = given.get("id"), given.get("answer")
-    if not isinstance(question, str) or not isinstance(answer, str | int | float):
-        raise ValueError("send the id of a question, and the answer")
-    desk.check_owner(person, [question])
-    return {"id": question, "became": desk.tell(person, question, answer)}
-
-
-def _withdraw(desk: Desk, person: str, given: Given) -> Any:
-    ids = given.get("ids")
-    if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
-        raise ValueError("send a list of ids")
-    desk.check_owner(person, ids)
-    return {"withdrawn": desk.withdraw(ids)}
-
-
-def _status(desk: Desk, person: str, given: Given) -> Any:
-    status = desk.campaign.status(probability=False)
-    by_person = {name_text(name): number for name, number in status.by_annotator.items()}
-    if person != _OWNER:
-        return {"answered": by_person.get(person, 0)}
-    counts = {name: getattr(status, name) for name in ("answered", "open", "withdrawn", "spent")}
-    return counts | {"by_annotator": by_person, "why_done": status.why_done}
-
-
-_VERBS = {"ask": _ask, "tell": _tell, "withdraw": _withdraw, "status": _status}
+_VERBS = {"ask": Desk.ask, "tell": Desk.tell, "withdraw": Desk.withdraw, "status": Desk.status}
 # The page loads nothing from elsewhere, and no other page shows it.
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'unsafe-inline'; style-src"

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Int
 
-from raters.acquisition.campaign.fits import Fits, check_several_draws, most_draws
+from raters.acquisition.campaign.fits import Fits, several_draws
 from raters.acquisition.policy import Policy, check_names
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
@@ -166,7 +166,7 @@ class _Loop(NamedTuple):
             check_names(one, self.answers.pool.judges)
         if reason := self.backend.why_not(Program(self.model, self.answers.pool)):
             raise SettingError(reason)
-        check_several_draws(self.backend, most_draws(self.backend))
+        several_draws(self.backend)
         with progress_bar(len(policies) * self.batches, "campaign", progress) as bar:
             curves = [self._curve(one, bar) for one in policies.values()]
         return xr.concat(curves, "policy", join="outer").assign_coords(policy=list(policies))

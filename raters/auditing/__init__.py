@@ -12,5 +12,5 @@ __all__ = ["Audit", "choice_shares", "drop"]
 def __getattr__(name: str) -> Any:
     """Import `choice_shares` from its kind of judgement, which lies in a higher layer."""
     if name == "choice_shares":
-        return import_module("raters.kinds.choices.audit").choice_shares
+        return import_module("raters.kinds.choices").choice_shares
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

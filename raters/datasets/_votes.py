@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import expit
 
-from raters.datasets._common import Truth, check_amount, check_sizes, draw_kinds
+from raters.datasets.crowds import Truth, check_amount, check_sizes, draw_kinds
 from raters.errors import refuse
 from raters.errors.validation import checked, finite, numbers
 from raters.judgements.comparisons import Comparisons

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 from scipy.special import expit
 
-from raters.datasets._common import Truth, check_amount, check_sizes, draw_kinds
+from raters.errors import refuse
 from raters.errors.validation import at_most, checked, positive, share, whole
 from raters.judgements.answers import MOST_LEVELS
 from raters.judgements.choices import Choices
@@ -21,6 +22,54 @@ from raters.judgements.rankings import Rankings
 from raters.judgements.ratings import Ratings
 from raters.judgements.responses import Responses
 from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy
+
+# Values drawn at most, which take about a gigabyte.
+_MOST = 100_000_000
+# The kind of an annotator by the name of its share.
+_KINDS = {
+    "guessers": "guesser",
+    "spammers": "spammer",
+    "careless": "careless",
+    "adversaries": "adversary",
+}
+
+# The generating values, by the names that the models give them.
+Truth = dict[str, np.ndarray]
+
+
+def check_sizes(least: int = 1, **sizes: int) -> None:
+    """Check whole numbers of at least `least`, none of which is too large for memory."""
+    for name, size in sizes.items():
+        whole(name, size, least)
+        check_amount(name, size, size)
+
+
+def check_amount(name: str, size: int, amount: int) -> None:
+    """Check that the number of values that a size leads to is not too large for memory."""
+    if amount > _MOST:
+        problem = "is too large" if amount == size else f"makes {amount:,} values"
+        refuse(name, size, problem, f"there may be {_MOST:,} at most")
+
+
+def draw_kinds(
+    rng: np.random.Generator, num_annotators: int, **shares: float
+) -> Shaped[np.ndarray, " annotator"]:
+    """Draw the kind of each annotator: these shares of each kind, and the others competent."""
+    if min(shares.values()) < 0 or sum(shares.values()) >= 1:
+        name, value = next(iter(shares.items()))
+        others = ", ".join(f"`{other}` {share:g}" for other, share in shares.items())
+        expected = "shares must not be negative, and must leave someone competent"
+        refuse(name, value, f"is not possible (of {others})", expected)
+    kinds: list[str] = []
+    for name, part in shares.items():
+        kinds += [_KINDS[name]] * round(part * num_annotators)
+    kinds += ["competent"] * (num_annotators - len(kinds))
+    return rng.permutation(np.array(kinds, dtype=object))
+
+
+def _read(container: Any, table: Mapping[str, Any], **settings: Any) -> Any:
+    """Judgements of a table whose columns are called as their roles."""
+    return container.from_frame(table, **{role: role for role in table}, **settings)
 
 
 class GeneratedLabels(NamedTuple):
@@ -115,11 +164,9 @@ def label_crowd(
     cumulative = confusion[annotator, true_class[item]].cumsum(1)
     # At most the last class, since rounding may leave the last sum below 1.
     label = np.minimum((rng.random(len(item))[:, None] > cumulative).sum(1), num_classes - 1)
-    labels = Labels.from_frame(
+    labels = _read(
+        Labels,
         {"item": item, "annotator": annotator, "label": label},
-        item="item",
-        annotator="annotator",
-        label="label",
         items=range(num_items),
         annotators=range(num_annotators),
         classes=range(num_classes),
@@ -205,11 +252,9 @@ def rating_crowd(
     below = np.pad(np.cumsum(threshold, axis=1), ((0, 0), (1, 0)))
     utility = np.arange(num_levels) * location[:, None] - below[annotator]
     level = np.argmax(utility + rng.gumbel(size=utility.shape), axis=1)
-    ratings = Ratings.from_frame(
+    ratings = _read(
+        Ratings,
         {"item": item, "annotator": annotator, "rating": 1 + level},
-        item="item",
-        annotator="annotator",
-        rating="rating",
         levels=range(1, num_levels + 1),
         items=range(num_items),
         annotators=range(num_annotators),
@@ -373,15 +418,13 @@ def choice_crowd(
     table = {
         "set": row,
         "alternative": alternative,
-        "chooser": row // choices_per_chooser,
         "chosen": chosen[row, alternative].astype(int),
+        "annotator": row // choices_per_chooser,
     }
+    roles: dict[str, Any] = {role: role for role in table}
     choices = Choices.from_frame(
         table | dict(zip(names, features[row, alternative].T, strict=True)),
-        set="set",
-        alternative="alternative",
-        chosen="chosen",
-        annotator="chooser",
+        **roles,
         features=names,
         alternatives=range(num_alternatives),
         annotators=range(num_choosers),
@@ -432,11 +475,9 @@ def response_crowd(
     noise = rng.random((num_persons, num_items))
     person, item = np.nonzero((noise < asked) | (noise == noise.min(1, keepdims=True)))
     right = rng.random(chance.shape) < chance
-    responses = Responses.from_frame(
+    responses = _read(
+        Responses,
         {"person": person, "item": item, "correct": right[person, item].astype(int)},
-        person="person",
-        item="item",
-        correct="correct",
         persons=range(num_persons),
         items=range(num_items),
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.special import expit
 
 import raters as rt
 from raters.acquisition import Posterior
+from raters.acquisition.policy import AnnotatorRule
 from tests import hand
 
 RNG = np.random.default_rng(0)
@@ -19,6 +22,17 @@ COMPETENCE = RNG.normal(size=(DRAWS, ANNOTATORS)) * [0.3, 0.5, 0.0, 1.0] + [1.0,
 RESULT = hand.result(VOTES, reward=REWARD, competence=COMPETENCE)
 PAIRS = rt.Candidates.pairs(VOTES)
 POSTERIOR = Posterior.of(MODEL, RESULT, draws=DRAWS)
+
+
+@dataclass(frozen=True)
+class Oracle(AnnotatorRule):
+    """The annotator of most true competence, by code."""
+
+    competence: tuple[float, ...]
+
+    def preference(self, posterior: Posterior) -> np.ndarray:
+        """True competences."""
+        return np.asarray(self.competence)
 
 
 def wins(questions: rt.Comparisons = PAIRS) -> np.ndarray:

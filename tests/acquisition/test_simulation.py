@@ -12,9 +12,9 @@ from scipy.stats import kendalltau
 
 import raters as rt
 from raters.acquisition import Random, Top, simulate_campaign
-from raters.acquisition.policy import Oracle
 from raters.acquisition.simulation import Recorded, Simulated, measures, probs_under
 from raters.errors import SettingError
+from tests.acquisition.crowd import Oracle
 from tests.refusals import raises_about
 
 TRUTH = {"reward": np.array([-1.5, -0.5, 0.0, 0.5, 1.5]), "competence": np.array([0.9, 0.2, 0.0])}
@@ -71,12 +71,11 @@ def test_labels_and_types_are_answered_by_their_class():
 
 @pytest.mark.slow
 def test_curves_of_several_policies():
-    oracle = Oracle(dict(zip(["ann", "bob", "eve"], TRUTH["competence"].tolist(), strict=True)))
     curves = simulate(
         {
             "random": RANDOM,
             "ranking": rt.Policy(),
-            "oracle": rt.Policy(score=Random(), annotator=oracle),
+            "oracle": rt.Policy(score=Random(), annotator=Oracle((0.9, 0.2, 0.0))),
         }
     )
     assert curves["answers"].values.tolist()[0] == [20, 40, 60]

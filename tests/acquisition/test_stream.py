@@ -87,7 +87,7 @@ def test_questions_of_high_scores_are_asked(crowded):
     asked, left, seen = [], [], []
     for question in arrivals(crowd.PAIRS, 80):
         decision = crowded.consider(question, rate=0.2)
-        row = stream.row_of(crowd.PAIRS, question)
+        row = crowded._ledger.row_of(question)
         seen += [] if math.isnan(decision.score) else [score[row]]
         assert math.isnan(decision.best) or decision.best == pytest.approx(max(seen), abs=1e-6)
         assert math.isnan(decision.best) == math.isnan(decision.score)
@@ -192,9 +192,9 @@ def test_a_decision_is_written_with_its_question_or_not_at_all(start, monkeypatc
 
 
 def test_a_question_is_found_however_it_is_written(start):
-    pool = start().pool
+    ledger = start()._ledger
     rows = {
-        stream.row_of(pool, question)
+        ledger.row_of(question)
         for question in (
             TEA,
             {"first": "milk", "second": "tea", "by": "ann"},
@@ -202,5 +202,5 @@ def test_a_question_is_found_however_it_is_written(start):
         )
     }
     (row,) = rows
-    names = {name: column[row] for name, column in pool.question_names().items()}
+    names = {name: column[row] for name, column in ledger.pool.question_names().items()}
     assert ({names["first"], names["second"]}, names["by"]) == ({"tea", "milk"}, "ann")

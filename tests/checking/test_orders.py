@@ -16,7 +16,7 @@ from raters.checking.discrepancies import Layout
 from raters.checking.orders import OrderDraw, order_draws, utility_and_places
 from raters.distributions import GroupedMixture
 from raters.distributions.choices import PlackettLuce
-from raters.kinds.rankings import discrepancies
+from raters.kinds import rankings as discrepancies
 from raters.program import Program, pointwise_log_likelihood
 
 MODEL = rt.PlackettLuce(worth_scale=1.0)

@@ -8,43 +8,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
 from raters.acquisition.campaign.fits import Fits
-from raters.acquisition.campaign.journal import (
-    Journal,
-    Question,
-    Snapshot,
-    TellResult,
-    is_new,
-    journal_path,
-)
-from raters.acquisition.campaign.ledger import (
-    Account,
-    Decision,
-    Ledger,
-    Stream,
-    history_table,
-    question_table,
-    row_of,
-    stream_table,
-)
-from raters.acquisition.campaign.settings import (
-    DEFAULT_SETTINGS,
-    Rule,
-    Setup,
-    check_possible,
-    chooses_at_random,
-    rule_of,
-    stored_data,
-    stored_settings,
-)
+from raters.acquisition.campaign.journal import Journal, Question, Snapshot, TellResult, is_new
+from raters.acquisition.campaign.ledger import Account, Decision, Ledger, Stream
+from raters.acquisition.campaign.settings import GivenRule, Rule, Setup, rule_of, stored_data
 from raters.acquisition.campaign.stopping import ExpectedAccuracy, ExpectedTau, OrderIsRight, Stop
-from raters.acquisition.policy import Policy
+from raters.acquisition.policy import Policy, chooses_at_random
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
 from raters.errors import DataError, SettingError, refuse
@@ -158,7 +133,7 @@ class Campaign:
         data: Judgements | None = None,
         budget: float | None = None,
         again: bool | None = None,
-        stop: Rule | Literal[False] | None = None,
+        stop: GivenRule = None,
         seed: int = 0,
     ) -> None:
         check_model(model)
@@ -172,13 +147,12 @@ class Campaign:
         boolean("again", again)
         pool, base = pools.prepared(pool, data)
         setup = Setup(model, pool.shuffled(seed), base, backend, policy, again, int(seed))
-        identity, defaults = setup.identity(), dict[str, str]()
-        if is_new(journal_path(path)):
-            check_possible(setup)
-            defaults = DEFAULT_SETTINGS
+        identity = setup.identity()
+        if is_new(path):
+            setup.check_possible()
         elif data is None:
             del identity["data"]  # They are in the journal, and so need not be given again.
-        settings = defaults | stored_settings(setup, batch_size, budget, stop)
+        settings = setup.settings(batch_size, budget, stop)
         journal = Journal.start(path, identity, settings, setup.parts())
         if data is None:
             setup = setup._replace(base=stored_data(journal, "data"))
@@ -191,7 +165,7 @@ class Campaign:
         *,
         batch_size: int | None = None,
         budget: float | None = None,
-        stop: Rule | Literal[False] | None = None,
+        stop: GivenRule = None,
     ) -> Campaign:
         """Reopen a campaign, with everything read from its journal, and maybe new values of these
         settings; ``budget=math.inf`` and ``stop=False`` remove them. Models, back-ends and policies
@@ -199,7 +173,7 @@ class Campaign:
         journal = Journal(path)
         setup = Setup.stored(journal)
         rule = rule_of(journal, stop)
-        journal.change(stored_settings(setup, batch_size, budget, stop))
+        journal.change(setup.settings(batch_size, budget, stop))
         campaign = cls.__new__(cls)
         campaign._set(journal, setup, rule)
         return campaign
@@ -264,7 +238,7 @@ class Campaign:
                 if ids is not None:
                     rows = np.array([question.row for question in questions], int)
                     scores = np.array([question.score for question in questions], float)
-                    return question_table(self.pool, ids, rows, scores)
+                    return self._ledger.table(ids, rows, scores)
 
     def _choose(
         self, snapshot: Snapshot, size: int, judges: Int[np.ndarray, " annotator"]
@@ -324,7 +298,7 @@ class Campaign:
         """
         if rate is not None:
             share("rate", rate)
-        row = row_of(self.pool, question)
+        row = self._ledger.row_of(question)
         with self._lock:
             while True:
                 snapshot, stream = self._journal.read(), Stream.of(self._journal, rate)
@@ -344,10 +318,8 @@ class Campaign:
                 ids = self._journal.ask(questions, known=len(snapshot), seen=arrived)
                 # None when another process has written since: the decision may be another now.
                 if ids is not None:
-                    score = math.nan if seen.score is None else seen.score
                     name = ids[0] if ids else None
-                    reason, threshold = seen.reason, seen.threshold
-                    return Decision(bool(ids), name, score, threshold, reason, best)
+                    return Decision(bool(ids), name, seen.score, seen.threshold, seen.reason, best)
 
     def tell(
         self, answers: Mapping[str, Any] | str, answer: Any = None, *, correct: bool = False
@@ -410,7 +382,7 @@ class Campaign:
         snapshot, judges = self._journal.read(), pools.codes_of(annotator, self.pool, "annotator")
         places = np.flatnonzero(snapshot.open & np.isin(snapshot.annotator, judges))
         ids = [self._journal.id_of(place + 1) for place in places.tolist()]
-        return question_table(self.pool, ids, snapshot.row[places], snapshot.score[places])
+        return self._ledger.table(ids, snapshot.row[places], snapshot.score[places])
 
     @property
     def asked(self) -> xr.Dataset:
@@ -419,7 +391,7 @@ class Campaign:
         """
         snapshot = self._journal.read()
         ids = [self._journal.id_of(place + 1) for place in range(len(snapshot))]
-        return history_table(self.pool, ids, snapshot)
+        return self._ledger.history(ids, snapshot)
 
     @property
     def considered(self) -> xr.Dataset:
@@ -429,7 +401,7 @@ class Campaign:
         """
         seen, _ = self._journal.read_seen()
         ids = ["" if one.question is None else self._journal.id_of(one.question) for one in seen]
-        return stream_table(self.pool, seen, ids)
+        return self._ledger.stream(seen, ids)
 
     # ---------------------------------------------------------------- data and fits
 

@@ -93,7 +93,7 @@ class Fits:
         for name, site in program.sites.items():
             check_values(values[name], name, site, "backend")
         posterior = Posterior.equal(program, values, _DRAWS, seed)
-        check_several_draws(self._backend, posterior.weight.size)
+        several_draws(self._backend, posterior.weight.size)
         # Nothing sets out from a fit that failed. What climbs to a mode sets out from one.
         start = values
         if draws.mode and not self._backend.exact:
@@ -105,18 +105,17 @@ class Fits:
         return posterior
 
 
-def most_draws(backend: Backend) -> int:
-    """Number of draws of a posterior after a fit by this back-end."""
-    draws, chains = (getattr(backend, name, None) for name in ("draws", "chains"))
-    if not isinstance(draws, int):
-        return _DRAWS
-    return min(_DRAWS, draws * (chains if isinstance(chains, int) else 1))
-
-
-def check_several_draws(backend: Backend, number: int) -> None:
-    """`SettingError` for a back-end of one draw, as `Posterior.of` refuses its results."""
+def several_draws(backend: Backend, number: int | None = None) -> int:
+    """Number of draws of a posterior after a fit by this back-end; `SettingError` for one draw, as
+    `Posterior.of` refuses its results."""
+    if number is None:
+        draws, chains = (getattr(backend, name, None) for name in ("draws", "chains"))
+        number = (
+            draws * (chains if isinstance(chains, int) else 1) if isinstance(draws, int) else _DRAWS
+        )
     if number < 2:
         refuse("backend", backend, "gives one draw", "take more", instead="rt.PGGibbs(draws=250)")
+    return min(number, _DRAWS)
 
 
 def prior(model: Model[Any], pool: Judgements, seed: int) -> Posterior:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import sqlite3
 import uuid
@@ -40,6 +41,8 @@ CREATE TABLE seen (number INTEGER PRIMARY KEY, row INTEGER NOT NULL, score REAL,
     reason TEXT NOT NULL, seen TEXT NOT NULL);
 """
 
+# Settings of a new journal where none are given.
+_DEFAULTS = {"batch_size": "10", "budget": "", "stop": ""}
 # Types of the columns of a `Snapshot`; NULL becomes NaN.
 _ROW = np.dtype("i8, i8, i8, f8, f8, ?, f8")
 
@@ -68,7 +71,7 @@ class Seen(NamedTuple):
     """Question that arrived in a stream: its row in the pool, and what was decided."""
 
     row: int
-    score: float | None
+    score: float  # NaN where it could not be asked, which is NULL in the file.
     threshold: float
     level: float
     rate: float
@@ -142,16 +145,12 @@ class Journal:
 
     @classmethod
     def start(
-        cls,
-        path: str | Path,
-        identity: Mapping[str, str],
-        settings: Mapping[str, str],
-        parts: Arrays,
+        cls, path: str | Path, identity: Mapping[str, str], settings: dict[str, str], parts: Arrays
     ) -> Journal:
         """Make a journal, or open an existing one that has this identity."""
-        if is_new(journal_path(path)):
+        if is_new(path):
             facts = {f"identity/{name}": value for name, value in identity.items()}
-            facts |= {f"setting/{name}": value for name, value in settings.items()}
+            facts |= {f"setting/{name}": text for name, text in (_DEFAULTS | settings).items()}
             # Read from a table, "282e-1" would be the number 28.2.
             facts |= {"tag": f"q{uuid.uuid4().hex[:3]}", "started": _now()}
             _create(Path(path), facts, parts)
@@ -220,7 +219,8 @@ class Journal:
                 " WHERE number > ? ORDER BY number",
                 (0 if last is None else total - last,),
             ).fetchall()
-        return [Seen(*row) for row in rows], int(total)
+        seen = (Seen(*row) for row in rows)
+        return [one._replace(score=math.nan) if one.score is None else one for one in seen], total
 
     def id_of(self, place: int) -> str:
         """Id of the question in this place, counted from 1."""
@@ -329,13 +329,6 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _packed(array: Shaped[np.ndarray, " ..."]) -> bytes:
-    """Compress an array; a pool of all pairs shrinks to a hundredth."""
-    out = io.BytesIO()
-    np.save(out, array, allow_pickle=False)
-    return zlib.compress(out.getvalue(), 1)
-
-
 @contextmanager
 def transaction(
     path: Path, *, write: bool = False, create: bool = False
@@ -364,30 +357,31 @@ def transaction(
         ) from error
 
 
-def is_new(path: Path) -> bool:
+def is_new(path: str | Path) -> bool:
     """True where there is no file, or one that a process was about to fill when it was killed."""
+    path = journal_path(path)
     if not path.is_file():
         return not path.exists()
     try:
         with transaction(path) as db:
-            return _is_empty(db)
+            return db.execute("SELECT * FROM sqlite_master").fetchone() is None
     except DataError:  # Opening the journal says what is wrong.
         return False
-
-
-def _is_empty(db: sqlite3.Connection) -> bool:
-    tables: tuple[int] = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    return tables == (0,)
 
 
 def _create(path: Path, facts: Mapping[str, str], parts: Arrays) -> None:
     """Fill a new journal, in one transaction, unless another process does so meanwhile."""
     with transaction(path, write=True, create=True) as db:
-        if _is_empty(db):
+        if db.execute("SELECT * FROM sqlite_master").fetchone() is None:
             db.execute(f"PRAGMA application_id={_APPLICATION}")
             db.execute(f"PRAGMA user_version={_FORMAT}")
             for statement in _SCHEMA.split(";")[:-1]:
                 db.execute(statement)
             db.executemany("INSERT INTO fact VALUES (?, ?)", facts.items())
-            packed = ((name, _packed(array)) for name, array in parts.items())
-            db.executemany("INSERT INTO part VALUES (?, ?)", packed)
+            for name, array in parts.items():
+                out = io.BytesIO()
+                np.save(out, array, allow_pickle=False)
+                # A pool of all pairs shrinks to a hundredth.
+                db.execute(
+                    "INSERT INTO part VALUES (?, ?)", (name, zlib.compress(out.getvalue(), 1))
+                )

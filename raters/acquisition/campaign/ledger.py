@@ -12,8 +12,7 @@ import xarray as xr
 from jaxtyping import Float, Int
 
 from raters.acquisition.campaign.journal import Journal, Question, Seen, Snapshot
-from raters.acquisition.campaign.settings import chooses_at_random
-from raters.acquisition.policy import Policy
+from raters.acquisition.policy import Policy, chooses_at_random
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions.pool import seed_of
 from raters.errors import DataError, refuse
@@ -74,63 +73,96 @@ class Ledger:
             return f"its answer costs {cost:g}, and {left:.6g} of the budget is left"
         return None
 
+    def row_of(self, question: Any) -> int:
+        """Row of the pool that holds a question."""
+        pool, judge = self.pool, self.judge
+        columns = list(pool.rows(slice(0, 1)).question_names())
+        such = f"question={dict.fromkeys(columns, '...')}"
+        if isinstance(question, Mapping):
+            if set(question) != set(columns):
+                expected = f"give a name for each of {', '.join(columns)}"
+                refuse("question", question, expected=expected, instead=such, error=DataError)
+            by = [code for code, name in enumerate(pool.judges) if name == question["by"]]
+            rows = np.flatnonzero(np.isin(judge, by))
+            table, ways = pool.rows(rows).question_names(), [dict(question)]
+            if pool.pair is not None and pool.exchangeable:
+                first, second = pool.pair
+                ways.append({**question, first: question[second], second: question[first]})
+            each = [np.all([table[name] == way[name] for name in table], axis=0) for way in ways]
+            matches = rows[np.any(each, axis=0)]
+        else:
+            instance("question", question, type(pool), "a question", such)
+            if question.num_rows != 1:
+                problem, expected = f"holds {question.num_rows} rows", "give one question at a time"
+                refuse("question", problem=problem, expected=expected, error=DataError)
+            asked = question.asked_of(pool)
+            rows = np.flatnonzero(judge == int(asked.codes(pool.judge)[0]))
+            keys, key = np.split(pool.rows(rows).keys(asked), [len(rows)])
+            matches = rows[keys == key[0]]
+        if not len(matches):
+            expected = "start a campaign whose pool has every question that may arrive"
+            shown = question if isinstance(question, Mapping) else type(question).__name__
+            refuse("question", shown, "is none of this campaign's pool", expected, error=DataError)
+        return int(matches[0])
 
-# ---------------------------------------------------------------- tables
+    # ---------------------------------------------------------------- tables
+
+    def table(
+        self,
+        ids: list[str],
+        rows: Int[np.ndarray, " question"],
+        score: Float[np.ndarray, " question"],
+    ) -> xr.Dataset:
+        """Table of questions by id: names, scores, and the possible answers."""
+        pool, questions = self.pool, self.pool.rows(np.asarray(rows, int))
+        columns = questions.question_names() | {"score": np.asarray(score, float)}
+        table = _along("id", np.array(ids, object), columns)
+        if plain := pool.plain_columns():
+            table.attrs["plain"] = list(plain)
+        if pool.pair is not None:
+            return table.assign_attrs(pair=list(pool.pair))
+        if not pool.listed:
+            table.attrs["ordered"] = True
+        table.attrs["title"] = pool.instruction
+        words = [tuple(questions.answer_words(row)) for row in range(questions.num_rows)]
+        if len(set(words)) <= 1:
+            return table.assign_attrs(answers=list(words[0]) if words else [])
+        column = np.empty(len(words), object)
+        column[:] = words
+        return table.assign(answers=("id", column))
+
+    def history(self, ids: list[str], snapshot: Snapshot) -> xr.Dataset:
+        """Table of all questions ever handed out, with their batch, status and answer."""
+        status = np.where(snapshot.withdrawn, "withdrawn", "open")
+        status = np.where(snapshot.answered, "answered", status).astype(object)
+        answer = [
+            "" if np.isnan(outcome) else self.pool.words_of(row, outcome)
+            for row, outcome in zip(snapshot.row.tolist(), snapshot.value.tolist(), strict=True)
+        ]
+        columns = {"batch": snapshot.batch, "status": status, "answer": np.array(answer, object)}
+        table = self.table(ids, snapshot.row, snapshot.score)
+        return table.assign({name: ("id", column) for name, column in columns.items()})
+
+    def stream(self, seen: list[Seen], ids: list[str]) -> xr.Dataset:
+        """Table of all questions that arrived: names, scores, thresholds, and decisions."""
+
+        def column(name: str, kind: type) -> np.ndarray:
+            return np.array([getattr(one, name) for one in seen], kind)
+
+        columns = self.pool.rows(column("row", int)).question_names() | {
+            "score": column("score", float),
+            "threshold": column("threshold", float),
+            "ask": np.array([one.question is not None for one in seen], bool),
+            "id": np.array(ids, object),
+            "rate": column("rate", float),
+            "reason": column("reason", object),
+        }
+        return _along("seen", np.arange(1, len(seen) + 1), columns)
 
 
-def question_table(
-    pool: Judgements,
-    ids: list[str],
-    rows: Int[np.ndarray, " question"],
-    score: Float[np.ndarray, " question"],
-) -> xr.Dataset:
-    """Table of questions by id: names, scores, and the possible answers."""
-    questions = pool.rows(np.asarray(rows, int))
-    columns = questions.question_names() | {"score": np.asarray(score, float)}
-    table = xr.Dataset(
-        {name: ("id", column) for name, column in columns.items()}, {"id": np.array(ids, object)}
-    )
-    if plain := pool.plain_columns():
-        table.attrs["plain"] = list(plain)
-    if pool.pair is not None:
-        return table.assign_attrs(pair=list(pool.pair))
-    if not pool.listed:
-        table.attrs["ordered"] = True
-    table.attrs["title"] = pool.instruction
-    words = [tuple(questions.answer_words(row)) for row in range(questions.num_rows)]
-    if len(set(words)) <= 1:
-        return table.assign_attrs(answers=list(words[0]) if words else [])
-    column = np.empty(len(words), object)
-    column[:] = words
-    return table.assign(answers=("id", column))
-
-
-def history_table(pool: Judgements, ids: list[str], snapshot: Snapshot) -> xr.Dataset:
-    """Table of all questions ever handed out, with their batch, status and answer."""
-    table = question_table(pool, ids, snapshot.row, snapshot.score)
-    status = np.where(snapshot.withdrawn, "withdrawn", "open")
-    status = np.where(snapshot.answered, "answered", status).astype(object)
-    answer = [
-        "" if np.isnan(outcome) else pool.words_of(row, outcome)
-        for row, outcome in zip(snapshot.row.tolist(), snapshot.value.tolist(), strict=True)
-    ]
-    columns = {"batch": snapshot.batch, "status": status, "answer": np.array(answer, object)}
-    return table.assign({name: ("id", column) for name, column in columns.items()})
-
-
-def stream_table(pool: Judgements, seen: list[Seen], ids: list[str]) -> xr.Dataset:
-    """Table of all questions that arrived, in order: names, scores, thresholds, and decisions."""
-    columns: dict[str, Any] = pool.rows(np.array([one.row for one in seen], int)).question_names()
-    columns |= {
-        "score": np.array([one.score for one in seen], float),
-        "threshold": np.array([one.threshold for one in seen], float),
-        "ask": np.array([one.question is not None for one in seen], bool),
-        "id": np.array(ids, object),
-        "rate": np.array([one.rate for one in seen], float),
-        "reason": np.array([one.reason for one in seen], object),
-    }
-    places = np.arange(1, len(seen) + 1)
-    return xr.Dataset({name: ("seen", one) for name, one in columns.items()}, {"seen": places})
+def _along(axis: str, names: np.ndarray, columns: Mapping[str, np.ndarray]) -> xr.Dataset:
+    """Table with one axis."""
+    return xr.Dataset({name: (axis, column) for name, column in columns.items()}, {axis: names})
 
 
 # ---------------------------------------------------------------- questions that arrive
@@ -211,7 +243,7 @@ class Stream(NamedTuple):
     def let_go(self, row: int, reason: str, *, moves: bool = True) -> Seen:
         """Decision on a question that cannot be asked; without `moves` the level stays."""
         level = next_level(self.level, self.rate, False) if moves else self.level
-        return Seen(row, None, math.inf, level, self.rate, None, reason)
+        return Seen(row, math.nan, math.inf, level, self.rate, None, reason)
 
     def decide(
         self,
@@ -224,7 +256,7 @@ class Stream(NamedTuple):
         seed: int,
     ) -> tuple[Seen, list[Question], float]:
         """Decision on a question, given the open ones; the question if asked; `Decision.best`."""
-        scored = [place for place, seen in enumerate(self.recent) if seen.score is not None]
+        scored = [place for place, seen in enumerate(self.recent) if not math.isnan(seen.score)]
         rows = [*(self.recent[place].row for place in scored), row]
         new, pool = seed_of(seed, 3, self.place), ledger.pool
         size, pending = min(_OTHERS, pool.num_rows), pool.rows(np.sort(snapshot.row[snapshot.open]))
@@ -248,36 +280,3 @@ class Stream(NamedTuple):
         # By chance nothing is better than anything else.
         best = math.nan if chooses_at_random(policy) else float(score.max())
         return Seen(row, value, threshold, level, self.rate, None, reason), asks, best
-
-
-def row_of(pool: Judgements, question: Any) -> int:
-    """Row of the pool that holds a question."""
-    judge = np.asarray(pool.codes(pool.judge))
-    columns = list(pool.rows(slice(0, 1)).question_names())
-    such = f"question={dict.fromkeys(columns, '...')}"
-    if isinstance(question, Mapping):
-        if set(question) != set(columns):
-            expected = f"give a name for each of {', '.join(columns)}"
-            refuse("question", question, expected=expected, instead=such, error=DataError)
-        by = [code for code, name in enumerate(pool.judges) if name == question["by"]]
-        rows = np.flatnonzero(np.isin(judge, by))
-        table, ways = pool.rows(rows).question_names(), [dict(question)]
-        if pool.pair is not None and pool.exchangeable:
-            first, second = pool.pair
-            ways.append({**question, first: question[second], second: question[first]})
-        each = [np.all([table[name] == way[name] for name in table], axis=0) for way in ways]
-        matches = rows[np.any(each, axis=0)]
-    else:
-        instance("question", question, type(pool), "a question", such)
-        if question.num_rows != 1:
-            problem, expected = f"holds {question.num_rows} rows", "give one question at a time"
-            refuse("question", problem=problem, expected=expected, error=DataError)
-        asked = question.asked_of(pool)
-        rows = np.flatnonzero(judge == int(asked.codes(pool.judge)[0]))
-        keys, key = np.split(pool.rows(rows).keys(asked), [len(rows)])
-        matches = rows[keys == key[0]]
-    if not len(matches):
-        expected = "start a campaign whose pool has every question that may arrive"
-        shown = question if isinstance(question, Mapping) else type(question).__name__
-        refuse("question", shown, "is none of this campaign's pool", expected, error=DataError)
-    return int(matches[0])

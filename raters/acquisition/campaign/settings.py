@@ -12,14 +12,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Shaped
 
-from raters.acquisition.batches import Batch, Power, SpanningTree, Top, Unique
-from raters.acquisition.campaign.fits import check_several_draws, most_draws, prior
+from raters.acquisition.batches import Batch
+from raters.acquisition.campaign.fits import prior, several_draws
 from raters.acquisition.campaign.journal import Journal
 from raters.acquisition.campaign.stopping import Stop
-from raters.acquisition.policy import AnnotatorRule, Policy, check_names
+from raters.acquisition.policy import AnnotatorRule, Policy, check_names, chooses_at_random
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
-from raters.acquisition.scores import Criterion, Random
+from raters.acquisition.scores import Criterion
 from raters.errors import BackendError, RatersError, SettingError, refuse
 from raters.errors.validation import positive, whole
 from raters.fitting.storage import from_json, to_json
@@ -30,8 +30,8 @@ from raters.model import Model
 from raters.program import Program
 
 Rule = Callable[[Posterior], bool]
-# Settings of a new journal where none are given.
-DEFAULT_SETTINGS = {"batch_size": "10", "budget": "", "stop": ""}
+# A rule to stop by: False for none at all, None for that of the journal.
+GivenRule = Rule | Literal[False] | None
 _UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, OSError, EOFError, zlib.error)
 
 
@@ -78,6 +78,51 @@ class Setup(NamedTuple):
         parts = {"pool": self.pool.packed(), "data": self.base.packed()}
         return {f"{part}/{name}": parts[part][name] for part in parts for name in parts[part]}
 
+    def settings(
+        self, batch_size: int | None, budget: float | None, stop: GivenRule
+    ) -> dict[str, str]:
+        """Text of the settings that may change; raise for rules without a meaning."""
+        settings = {}
+        if batch_size is not None:
+            whole("batch_size", batch_size)
+            settings["batch_size"] = str(batch_size)
+        if budget is not None:
+            unbounded = isinstance(budget, float) and budget == math.inf
+            if not unbounded:
+                positive("budget", budget)
+            settings["budget"] = "" if unbounded else repr(float(budget))
+        if isinstance(stop, Stop):
+            draws = several_draws(self.backend)
+            posterior = prior(self.model, self.pool, self.seed)
+            stop.check(dataclasses.replace(posterior, pool=self._few()), draws)
+            settings["stop"] = to_json(stop)
+        elif stop is not None:
+            if stop is not False and (isinstance(stop, type) or not callable(stop)):
+                such = "stop=rt.acquisition.ExpectedTau(0.9)"
+                refuse("stop", stop, expected="it must be a rule to stop by", instead=such)
+            # A rule that is no `Stop` must be given again at every opening.
+            settings["stop"] = json.dumps(repr(stop)) if stop else ""
+        return settings
+
+    def check_possible(self) -> None:
+        """Raise the errors of the first batch and the first fit before anything is written."""
+        model, pool = self.model, self.pool
+        check_names(self.policy, pool.judges)
+        # One answer by everybody: some models need several annotators, and use the prior until
+        # they have them.
+        _, first = np.unique(np.asarray(pool.codes(pool.judge)), return_index=True)
+        outcomes = np.full(len(first), pool.listed_answers()[-1], float)
+        data = self.base.joined(pools.answers(pool, np.sort(first), outcomes))
+        if reason := self.backend.why_not(Program(model, data)):
+            raise BackendError(reason)
+        if not chooses_at_random(self.policy):
+            several_draws(self.backend)
+            self.policy.choose(prior(model, pool, self.seed), self._few(), 1, seed=0)
+
+    def _few(self) -> Judgements:
+        """The first questions."""
+        return self.pool.rows(np.arange(min(2, self.pool.num_rows)))
+
 
 def stored_data(journal: Journal, name: str) -> Any:
     """Judgements of a journal: its ``"pool"``, or its ``"data"``."""
@@ -85,35 +130,6 @@ def stored_data(journal: Journal, name: str) -> Any:
     keys = [key for key in journal.parts if key.startswith(f"{name}/")]
     arrays = {key.removeprefix(f"{name}/"): journal.parts[key] for key in keys}
     return container.unpack(arrays, journal.identity)
-
-
-def stored_settings(
-    setup: Setup, batch_size: int | None, budget: float | None, stop: Rule | Literal[False] | None
-) -> dict[str, str]:
-    """Text of the settings that may change between sessions; raise for rules without a meaning."""
-    settings = {}
-    if batch_size is not None:
-        whole("batch_size", batch_size)
-        settings["batch_size"] = str(batch_size)
-    if budget is not None:
-        unbounded = isinstance(budget, float) and budget == math.inf
-        if not unbounded:
-            positive("budget", budget)
-        settings["budget"] = "" if unbounded else repr(float(budget))
-    if stop is not None:
-        if stop is not False and (isinstance(stop, type) or not callable(stop)):
-            expected, such = "it must be a rule to stop by", "stop=rt.acquisition.ExpectedTau(0.9)"
-            refuse("stop", stop, expected=expected, instead=such)
-        # A rule that is no `Stop` must be given again at every opening.
-        text = to_json(stop) if isinstance(stop, Stop) else json.dumps(repr(stop))
-        settings["stop"] = "" if stop is False else text
-    if isinstance(stop, Stop):
-        draws = most_draws(setup.backend)
-        check_several_draws(setup.backend, draws)
-        few = setup.pool.rows(np.arange(min(2, setup.pool.num_rows)))
-        posterior = prior(setup.model, setup.pool, setup.seed)
-        stop.check(dataclasses.replace(posterior, pool=few), draws)
-    return settings
 
 
 def rebuilt(text: str, kind: type, name: str) -> Any:
@@ -129,34 +145,9 @@ def rebuilt(text: str, kind: type, name: str) -> Any:
     return thing
 
 
-def rule_of(journal: Journal, stop: Rule | Literal[False] | None) -> Rule | None:
+def rule_of(journal: Journal, stop: GivenRule) -> Rule | None:
     """Return the rule that is given, or else that of the journal."""
     if stop is None:
         text = journal.settings["stop"]
         return rebuilt(text, Stop, "stop") if text else None
     return stop or None
-
-
-def check_possible(setup: Setup) -> None:
-    """Raise the errors of the first batch and the first fit before anything is written."""
-    model, pool, policy = setup.model, setup.pool, setup.policy
-    check_names(policy, pool.judges)
-    # One answer by everybody: some models need several annotators, and use the prior until they
-    # have them.
-    _, first = np.unique(np.asarray(pool.codes(pool.judge)), return_index=True)
-    first = np.sort(first)
-    outcomes = np.full(len(first), pool.listed_answers()[-1], float)
-    data = setup.base.joined(pools.answers(pool, first, outcomes))
-    if reason := setup.backend.why_not(Program(model, data)):
-        raise BackendError(reason)
-    if not chooses_at_random(policy):
-        check_several_draws(setup.backend, most_draws(setup.backend))
-        few = pool.rows(np.arange(min(2, pool.num_rows)))
-        policy.choose(prior(model, pool, setup.seed), few, 1, seed=0)
-
-
-def chooses_at_random(policy: Policy) -> bool:
-    """True if questions are chosen at random, so that nothing need be fitted."""
-    by_score = (Top, Unique, Power, SpanningTree, type(None))
-    at_random = isinstance(policy.score, Random) and policy.annotator is None
-    return at_random and isinstance(policy.batch, by_score)

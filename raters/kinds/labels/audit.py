@@ -26,7 +26,7 @@ from raters.judgements.names import name_text, names_array
 from raters.kinds import AuditLimits, Quantities
 from raters.kinds.sections import shown
 from raters.model import Model, Values
-from raters.program import Program, row_log_probs, skeleton, trace
+from raters.program import Program, answer_probs, skeleton, trace
 
 ConfusionDraws = Float[np.ndarray, "draw annotator true_class label"]
 Prevalence = Float[np.ndarray, "draw true_class"]
@@ -135,9 +135,9 @@ def confusion_draws(
     units = np.sort(rng.choice(labels.num_units, min(labels.num_units, _ITEMS), replace=False))
     codes = np.arange(labels.num_annotators)
     # Whether a label's probability differs between items, under one draw.
-    some = jax.tree.map(jnp.asarray, _every_label(labels, codes[:20], units))
+    some = jax.tree.map(jnp.asarray, _asked(labels, codes[:20], units))
     last = {name: value[-1] for name, value in draws.items()}
-    probs = np.asarray(_rows(model, some, last, len(units)))
+    probs = np.asarray(_label_probs(model, some, last, len(units)))
     if np.ptp(probs, axis=0).max() <= 1e-6:
         units = units[:1]
     # A class that none of these items has is averaged over all of them.
@@ -148,38 +148,36 @@ def confusion_draws(
     for begin in range(0, len(codes), size):
         # Parts of one shape are compiled once.
         part = np.minimum(np.arange(begin, begin + size), len(codes) - 1)
-        question = jax.tree.map(jnp.asarray, _every_label(labels, part, units))
+        question = jax.tree.map(jnp.asarray, _asked(labels, part, units))
         emissions = _emissions(model, question, draws, jnp.asarray(weights))
         yield np.asarray(emissions, np.float64)[:, : len(codes) - begin]
 
 
-def _every_label(
+def _asked(
     labels: Labels, codes: Int[np.ndarray, " annotator"], units: Int[np.ndarray, " unit"]
 ) -> Labels:
-    """Every label by each of the annotators for each of the items, by item, annotator, label."""
-    shape = (len(units), len(codes), labels.num_classes)
-    group, annotator, label = (code.ravel().astype(np.int32) for code in np.indices(shape))
+    """Questions about each of the items to each of the annotators."""
+    group, annotator = np.indices((len(units), len(codes)), np.int32).reshape(2, -1)
     return dataclasses.replace(
         labels,
         group=group,
         annotator=codes.astype(np.int32)[annotator],
-        label=label,
+        label=None,
         count=None,
         unit_code=np.asarray(labels.unit_code)[units],
         truth=None,
         features=None if labels.features is None else np.asarray(labels.features)[units],
-        most=shape[1] * shape[2],
+        most=len(codes),
     )
 
 
 @partial(jax.jit, static_argnums=(0, 3))
-def _rows(
+def _label_probs(
     model: Model[Any], question: Any, values: Values, items: int
 ) -> Float[Array, "item annotator label true_class"]:
-    """Probability of each row's label under each true class."""
-    site = trace(model, question, values)[model.observed]
-    probs = jnp.exp(row_log_probs(site["fn"], site["value"]))
-    return probs.reshape(items, -1, question.num_classes, question.num_classes)
+    """Probability of each label under each true class."""
+    probs = answer_probs(model, question, values).transpose(2, 1, 0)
+    return probs.reshape(items, -1, *probs.shape[1:])
 
 
 @partial(jax.jit, static_argnums=0)
@@ -189,7 +187,7 @@ def _emissions(
     """Draws of confusion matrices, averaged over items."""
 
     def of(values: Values) -> Float[Array, "annotator true_class label"]:
-        probs = _rows(model, question, values, len(weights))
+        probs = _label_probs(model, question, values, len(weights))
         return jnp.einsum("iajk,ik->akj", probs, weights)
 
     return jnp.asarray(jax.lax.map(of, draws))

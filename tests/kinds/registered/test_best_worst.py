@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.kinds.rankings import audit as auditing
+from raters.kinds import rankings as auditing
 
 MODEL = rt.ExtendedPlackettLuce(worth_scale=1.0)
 DRINKS = ["tea", "milk", "beer", "mead", "wine"]

@@ -12,8 +12,7 @@ from raters.errors import DataError, SettingError
 from raters.fitting.predict import answer_counts, replicated
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
-from raters.kinds.choices import audit as family
-from raters.kinds.choices import discrepancies
+from raters.kinds import choices as family
 from tests.refusals import raises_about
 
 MODEL = rt.MultinomialLogit(features=False)
@@ -74,7 +73,7 @@ def measured_repeats(table: dict, time: dict, **options) -> float | str:
     """Share of repeats in a table, given the time of each trip, or why there is none."""
     choices = rt.Choices.from_frame(table, **ROLES, aggregate=False, **options)
     when = choices.to_frame()["set"].map(time).to_numpy(float)
-    measure = discrepancies.REPEATS.prepare(Layout(rt.program.Program(MODEL, choices), when))
+    measure = family.REPEATS.prepare(Layout(rt.program.Program(MODEL, choices), when))
     counts = answer_counts(choices)
     return measure if isinstance(measure, str) else measure(Draw(counts, 0 * counts + 0.5, None))
 

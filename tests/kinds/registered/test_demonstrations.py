@@ -10,8 +10,7 @@ import pytest
 
 import raters as rt
 from raters.errors import DataError
-from raters.kinds.demonstrations.audit import at_random
-from raters.kinds.demonstrations.reading import read_demonstrations
+from raters.kinds.demonstrations import at_random, read_demonstrations
 from tests import hand
 from tests.refusals import raises_about
 from tests.reporting.test_report import check_forms

@@ -12,7 +12,7 @@ from scipy import stats
 import raters as rt
 from raters.auditing.verdicts import DIFFERS
 from raters.errors import DataWarning
-from raters.kinds.rankings import audit as auditing
+from raters.kinds import rankings as auditing
 
 MODEL = rt.ExtendedPlackettLuce(worth_scale=1.0)
 DRINKS = ["tea", "milk", "beer", "mead"]

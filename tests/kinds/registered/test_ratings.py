@@ -9,7 +9,7 @@ import raters as rt
 from raters.auditing.verdicts import DIFFERS
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
-from raters.kinds.ratings import audit as family
+from raters.kinds import ratings as family
 from tests.reporting.test_report import check_forms
 
 MODEL = rt.ManyFacet()

@@ -9,7 +9,7 @@ import pytest
 import raters as rt
 from raters.fitting.result import program_of
 from raters.kinds import AuditContext
-from raters.kinds.responses import audit as family
+from raters.kinds import responses as family
 
 MODEL = rt.TwoPL()
 # Ann is right on all, eve on none, and nothing depends on who answers q5.

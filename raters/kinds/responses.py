@@ -1,4 +1,4 @@
-"""Abilities and items of item responses: quantities of an audit, and a section of a report."""
+"""Item responses as kinds of judgement: right or wrong, and graded."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from raters.judgements.graded_responses import GradedResponses
 from raters.judgements.responses import Responses
 from raters.kinds import AuditLimits, Quantities
 from raters.kinds.sections import shown
+from raters.model import Model
+from raters.models.responses import GradedResponse, IdealPoint, Rasch, TwoPL
 from raters.program import Program
 
 
@@ -89,3 +91,28 @@ def hardest_first(context: kinds.AuditContext) -> kinds.Section | None:
         table=table,
         figures={"item_person_map": {"result": context.result, "level": context.level}},
     )
+
+
+def _kind(
+    data: type[Responses] | type[GradedResponses], *models: type[Model[Any]], name: str = ""
+) -> kinds.Kind:
+    """A kind of responses, whose default model is the first."""
+    wide = kinds.Reader(data.from_wide, shapes=(("person", "columns"),), may_be_empty=("columns",))
+    return kinds.Kind(
+        data=data,
+        readers=(kinds.Reader(data.from_frame), wide),
+        models=models,
+        default=models[0](),
+        name=name,
+        words=kinds.Words("response", "responses", "least able"),
+        quantities=quantities,
+        threshold=-2.0,  # Of 0 for the average person: few are so far below.
+        columns=shown("ability share_right mean_level"),
+        sections=(hardest_first,),
+    )
+
+
+RESPONSES = _kind(Responses, Rasch, TwoPL, IdealPoint)
+
+
+GRADED_RESPONSES = _kind(GradedResponses, GradedResponse, name="graded_responses")

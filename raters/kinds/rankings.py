@@ -1,18 +1,96 @@
-"""Discrepancies between rankings and a model, and the models that mend them."""
+"""Rankings as a kind of judgement: competence, pairs in the model's order, what known orders tell,
+and discrepancies from a model."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
-from jaxtyping import Int
+import xarray as xr
+from jaxtyping import Float, Int
+from scipy.special import expit
 
+from raters import kinds
+from raters.acquisition.questions.candidates import Candidates
 from raters.checking.discrepancies import DRIFT, JUDGES, Discrepancy, Layout, Measure
 from raters.checking.orders import OrderDraw, Stage, Stages
-from raters.judgements.counts import mean_ranks
+from raters.errors import refuse
+from raters.fitting.result import draws_of
+from raters.judgements.counts import mean_ranks, numbers_tied, standing
+from raters.judgements.rankings import Rankings
+from raters.kinds import AuditContext, AuditLimits, Quantities, Section
+from raters.kinds.orders import AnnotatorDraws, OrderCalibration, PerCompetence
 from raters.kinds.remedies import excesses, remedy
-from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce
+from raters.kinds.sections import ranking, shown, ties_of_equals
+from raters.models import rankings as models
+from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce, PlackettLuce
+from raters.program import Program
+
+
+def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
+    """Competence of each annotator, the probability that it is negative, and their agreement."""
+    if "competence" not in program.sites:
+        problem = "has no competences to audit"
+        expected = "fit a model with competences, and pass that model and its result"
+        refuse("model", program.model, problem, expected, instead="rt.ExtendedPlackettLuce()")
+    draws, _ = draws_of(program, result)
+    return Quantities(
+        values={"competence": draws["competence"]},
+        judged="competence",
+        columns={
+            "p_adversarial": (draws["competence"] < 0).mean(0),
+            "agreement": agreement(program.data, draws["worth"].mean(0)),
+        },
+    )
+
+
+def ties(context: AuditContext) -> Section | None:
+    """Probability that two equal items share a place, where some do."""
+    if "tie_propensity" not in context.program.sites:
+        return None
+    place = np.asarray(context.program.data.place)
+    size = numbers_tied(place)
+    weight = np.asarray(context.program.data.weight, float)[:, None] * (place > 0) / size
+    return ties_of_equals(context, float((weight * (size > 1)).sum() / weight.sum()))
+
+
+def agreement(data: Rankings, worth: Float[np.ndarray, " item"]) -> Float[np.ndarray, " annotator"]:
+    """Share of the pairs of items that each annotator puts in the order of some worths."""
+    right, pairs = np.zeros(data.num_annotators), np.zeros(data.num_annotators)
+    for piece in data.chunks(10_000):
+        offered, number = np.asarray(piece.offered), standing(np.asarray(piece.place))
+        who, count = np.asarray(piece.annotator), np.asarray(piece.weight, np.float64)
+        value = worth[np.maximum(offered, 0)]
+        for position in range(offered.shape[1]):
+            own = (offered[:, position, None] >= 0) & (offered >= 0)
+            behind = own & (number > number[:, position, None])
+            higher = behind & (value[:, position, None] > value)
+            right += np.bincount(who, count * higher.sum(1), len(right))
+            pairs += np.bincount(who, count * behind.sum(1), len(pairs))
+    return np.where(pairs > 0, right / np.maximum(pairs, 1), np.nan)
+
+
+# ---------------------------------------------------------------- known orders
+
+
+class RankingCalibration(OrderCalibration):
+    """Statements about the order of ranked items, from `raters.calibrate`."""
+
+    site = "worth"
+
+    def _columns(self, competence: AnnotatorDraws) -> dict[str, np.ndarray]:
+        """Agreement with the true order."""
+        data, worth = self.program.data.unpadded(), self.truth.values.mean(0)
+        return {"agreement": agreement(data, worth)}
+
+    def _accuracies(self) -> PerCompetence:
+        worth = self.items["reward_by_model"].values
+        one, other = np.triu_indices(len(worth), 1)
+        gap = np.quantile(np.abs(worth[one] - worth[other]), np.linspace(0.005, 0.995, 100))
+        return np.asarray(expit(self.competences[:, None] * gap).mean(1))
 
 
 def _first_places(layout: Layout) -> Measure | str:
@@ -158,3 +236,24 @@ _MENDED_JUDGES = dataclasses.replace(
 )
 #: Discrepancies of rankings.
 DISCREPANCIES = (FIRST_PLACES, WORST, LATE_PLACES, _MENDED_JUDGES, TASTES, CONCORDANCE, DRIFT)
+
+
+RANKINGS = kinds.Kind(
+    data=Rankings,
+    readers=(
+        kinds.Reader(Rankings.from_frame, may_be_empty=("rank", "lowest"), part_of="ranking"),
+        kinds.Reader(Rankings.from_wide, may_be_empty=("places",)),
+        kinds.Reader(Rankings.from_best_worst, may_be_empty=("offered", "worst")),
+    ),
+    models=tuple(vars(models)[name] for name in models.__all__),
+    default=ExtendedPlackettLuce(ties="davidson"),
+    alone=PlackettLuce(ties="davidson"),
+    words=kinds.Words("ranking", "rankings"),
+    questions=Candidates.sets,
+    quantities=quantities,
+    truths=RankingCalibration,
+    threshold=0.25,
+    columns=shown("competence accuracy p_adversarial agreement"),
+    sections=(partial(ranking, site="worth"), ties),
+    discrepancies=DISCREPANCIES,
+)

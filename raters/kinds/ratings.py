@@ -1,5 +1,5 @@
-"""Audit of ratings: competence, severity and scale use of annotators, fair ratings, and what known
-orders tell."""
+"""Ratings as a kind of judgement: competence, severity and scale use of annotators, fair ratings,
+and what known orders tell."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from raters.kinds import AuditLimits, Quantities, sections
 from raters.kinds.orders import OrderCalibration, PerCompetence
 from raters.kinds.sections import shown
 from raters.model import Values
+from raters.models import ratings as models
+from raters.models.ratings import ManyFacet
 from raters.models.ratings.facets import FacetModel
 from raters.program import Program
 
@@ -235,3 +237,20 @@ class RatingCalibration(OrderCalibration):
         wrong = np.einsum("ab,acl,bcl->c", both, below, probs)
         share: PerCompetence = right / (right + wrong)
         return np.maximum.accumulate(share)
+
+
+RATINGS = kinds.Kind(
+    data=Ratings,
+    readers=(
+        kinds.Reader(Ratings.from_frame),
+        kinds.Reader(Ratings.from_wide, shapes=(("item", "columns"),), may_be_empty=("columns",)),
+    ),
+    models=tuple(vars(models)[name] for name in models.__all__),
+    default=ManyFacet(),
+    words=kinds.Words("rating", "ratings"),
+    quantities=quantities,
+    truths=RatingCalibration,
+    threshold=0.25,
+    columns=shown("competence accuracy correlation bias p_guessing p_adversarial levels_used"),
+    sections=(ranking, severity),
+)
