@@ -7,8 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
+from jax.scipy.special import gammaln
 from jaxtyping import Array, Int
 from numpyro.distributions import constraints
+from numpyro.distributions.util import validate_sample
 
 from raters.errors.validation import checked
 
@@ -46,6 +48,21 @@ class Votes(dist.BinomialLogits):
     def support(self) -> constraints.Constraint:
         """Interval from 0 to the number of votes."""
         return constraints.interval(0.0, self.total_count)
+
+    @validate_sample
+    def log_prob(self, value: Any) -> jax.Array:
+        """Log-probability, whose slope costs half as much as in NumPyro's formula."""
+        number = jnp.asarray(self.total_count, float)
+        ways = gammaln(number + 1) - gammaln(value + 1) - gammaln(number - value + 1)
+        return ways + value * self.logits - self.total_count * _softplus(self.logits)
+
+
+@jax.custom_jvp
+def _softplus(logits: Array) -> Array:
+    return jnp.maximum(logits, 0.0) + jnp.log1p(jnp.exp(-jnp.abs(logits)))
+
+
+_softplus.defjvps(lambda slope, _, logits: slope * jax.nn.sigmoid(logits))
 
 
 class Repeated(dist.Distribution):

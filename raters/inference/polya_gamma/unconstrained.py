@@ -17,6 +17,7 @@ from numpyro.distributions.transforms import biject_to
 
 from raters.distributions.normals import ScaledReal
 from raters.inference.arrays import Flat, Scalar, Sites
+from raters.inference.polya_gamma.rows import split
 from raters.model import Model, Values
 from raters.program import Supports, log_joint
 
@@ -35,7 +36,8 @@ def flat_of(supports: Supports, values: Values) -> Flat:
 @partial(jax.jit, static_argnums=0)
 def coordinates_of(supports: Supports, like: Values, flat: Flat) -> Values:
     """Return the unconstrained coordinates of each site, of which `like` has the shapes."""
-    return ravel_pytree(coordinates(supports, like, tuple(supports)))[1](flat)
+    shapes = jax.eval_shape(lambda: coordinates(supports, like, tuple(supports)))
+    return split(flat, shapes, tuple(sorted(supports)))
 
 
 def coordinates(supports: Supports, values: Values, names: Sites) -> Values:
