@@ -17,7 +17,7 @@ from numpyro.distributions.transforms import biject_to
 
 from raters.errors import BackendError
 from raters.errors.validation import checked, whole
-from raters.fitting.simulate import with_whole_counts
+from raters.fitting.simulate import simulate, with_whole_counts
 from raters.inference import modes
 from raters.inference.polya_gamma import panel_gibbs, panels, plans
 from raters.inference.polya_gamma.conditionals import observation
@@ -38,12 +38,6 @@ _Kernel = Callable[[Any, Values], Values]
 
 # Draws at a time.
 _PIECE = 1000
-
-
-def with_any_outcomes(questions: Judgements) -> Any:
-    """Questions with arbitrary outcomes, from which back-ends tell whether they can run."""
-    asked = questions.unanswered()
-    return asked.answered(asked.some_outcomes())
 
 
 @checked
@@ -97,9 +91,9 @@ def geweke(
     whole("chains", chains, least=10)
     whole("sweeps", sweeps)
     whole("prior_draws", prior_draws, least=100)
-    program = Program(model, with_any_outcomes(questions))
+    program = Program(model, simulate(model, questions, seed=seed)[0])
     of_kernel = panels if panels.applies(program) else plans
-    if reason := model.why_not(questions) or of_kernel.why_not(program):
+    if reason := of_kernel.why_not(program):
         raise BackendError(reason)
     with jax.enable_x64(True):
         asked = with_whole_counts(jax.tree.map(jnp.asarray, questions.unanswered()))
@@ -156,9 +150,19 @@ def _with(asked: Any, outcomes: Outcomes) -> Any:
 def _answered(asked: Any, outcomes: Outcomes) -> Any:
     """Return the questions of one kind of judgement with outcomes."""
     kind = np.int32 if asked.answer in asked.axes else float
-    column = asked.shaped(outcomes[0].astype(kind))
+    column = outcomes[0].astype(kind)
+    if asked.answer_scale == "places":
+        column = column.reshape(np.shape(asked.offered))
     answered = dataclasses.replace(asked, **{asked.answer: column})
-    return answered.with_truth_of(asked, outcomes[1]) if len(outcomes) > 1 else answered
+    return with_truth_of(asked, answered, outcomes[1]) if len(outcomes) > 1 else answered
+
+
+def with_truth_of(questions: Any, data: Any, classes: Any) -> Any:
+    """Data with the latent class of each unit of which the questions know it."""
+    if questions.known is None or (places := getattr(questions, questions.known)) is None:
+        return data
+    known = jnp.where(jnp.asarray(places) >= 0, classes, -1).astype(jnp.int32)
+    return dataclasses.replace(data, **{questions.known: known})
 
 
 @partial(jax.jit, static_argnums=(0, 1))

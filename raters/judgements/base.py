@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int, Num, Shaped
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import at_most, boolean, checked, finite, one_of, places, whole
 from raters.judgements import row_columns
-from raters.judgements.counts import Codes, Mask, Tallies, exact, ranks
+from raters.judgements.counts import Codes, Mask, Numbers, Tallies, exact, ranks
 from raters.judgements.display import Tabled
 from raters.judgements.names import (
     Names,
@@ -86,6 +86,8 @@ class Judgements(Tabled):
         Columns of the two things that a question compares, the one shown first in front.
     success : tuple of (str, float), optional
         Where one outcome's probability says all: what that probability is called, and the outcome.
+    table_words : mapping
+        Outcomes as tables write them, where that is the same for all questions.
     standardised : mapping
         Fields of features that are centred and scaled, by the parameter that they are read from.
     """
@@ -104,6 +106,7 @@ class Judgements(Tabled):
     again: ClassVar[bool] = False
     pair: ClassVar[tuple[str, str] | None] = None
     success: ClassVar[tuple[str, float] | None] = None
+    table_words: ClassVar[Mapping[float, Any]] = {}
     standardised: ClassVar[Mapping[str, Sequence[str]]] = {}
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     # Number of equal judgements that each row stands for, or None for one each.
@@ -199,14 +202,16 @@ class Judgements(Tabled):
         """Word for one of the `listed_answers` of a question."""
         return self.words_of(row, answer)
 
-    def single_outcomes(self, row: int) -> dict[float, int]:
-        """Count the judgements of a row by their outcome."""
-        count = 1.0 if self.count is None else float(self.count[self._place(row)])
-        outcome = float(getattr(self, self.answer)[self._place(row)])
+    def single_outcomes(self) -> tuple[Codes, Numbers, Numbers]:
+        """Row, outcome and number of the judgements of each row that are alike, by row."""
+        outcome, count = np.asarray(getattr(self, self.answer)), np.asarray(self.weight, float)
         if not self.summed:
-            return {outcome: round(count)}
-        numbers = {1.0: int(outcome), 0.5: round(2 * (outcome % 1)), 0.0: int(count - outcome)}
-        return {single: number for single, number in numbers.items() if number}
+            rows = np.flatnonzero(count > 0)
+            return rows, outcome[rows].astype(float), count[rows]
+        halves = outcome % 1 != 0  # A tie is half a vote for either side.
+        numbers = [outcome - halves / 2, count - outcome - halves / 2, halves]
+        rows, place = np.nonzero(np.stack(numbers, axis=1) > 0)
+        return rows, np.array([1.0, 0.0, 0.5])[place], np.stack(numbers, axis=1)[rows, place]
 
     def _place(self, row: int) -> int:
         whole("row", row, least=0)
@@ -777,14 +782,6 @@ class Judgements(Tabled):
         # Where no class is known, there may be no right answer.
         return f"Which of these {'do you choose' if self.known is None else 'is right'}?"
 
-    def shaped(self, outcomes: Any) -> Any:
-        """Outcomes as distributions draw them, shaped as the answers; also when compiled."""
-        return outcomes
-
-    def some_outcomes(self) -> Any:
-        """Outcomes that these questions can have, whichever, as `answered` takes them."""
-        return np.full(self.num_rows, self.answers()[-1])
-
     def answered(self, outcomes: Any) -> Self:
         """These questions with outcomes."""
         try:
@@ -799,13 +796,6 @@ class Judgements(Tabled):
     def without_truth(self) -> Self:
         """Without the latent classes that are known."""
         return self if self.known is None else replace(self, **{self.known: None})
-
-    def with_truth_of(self, like: Self, classes: Any) -> Self:
-        """With the latent class of each unit of which `like` knows it; also when compiled."""
-        if self.known is None or (places := getattr(like, self.known)) is None:
-            return self
-        known = jnp.where(jnp.asarray(places) >= 0, classes, -1).astype(jnp.int32)
-        return replace(self, **{self.known: known})
 
     def _of_judges(self, stay: Bool[np.ndarray, " judge"]) -> Self:
         return self.rows(stay[np.asarray(getattr(self, self.code_columns(self.judge)[0]))])
@@ -849,27 +839,19 @@ class Judgements(Tabled):
                 columns[answer] = names[np.asarray(getattr(self, answer))]
             columns["count"] = weight.astype(np.int64)
             return columns[weight > 0].reset_index(drop=True)
-        single = [
-            (row, self.words_of(row, outcome), number)
-            for row in np.flatnonzero(weight > 0).tolist()
-            for outcome, number in self.single_outcomes(row).items()
-        ]
-        table = pd.DataFrame(single, columns=["row", answer, "count"])
-        return columns.take(table.pop("row")).reset_index(drop=True).join(table)
+        rows, outcome, number = self.single_outcomes()
+        if self.table_words:
+            words = [self.table_words[one] for one in outcome.tolist()]
+        else:
+            words = list(map(self.words_of, rows.tolist(), outcome.tolist()))
+        columns = columns.take(rows).assign(**{self.observed: words}, count=number.astype(np.int64))
+        for name in getattr(self, "column_names", ()):
+            columns[name] = row_columns.written(self, name)[rows]
+        return columns.reset_index(drop=True)
 
     def _named(self) -> pd.DataFrame:
         """Names that each row asks about, and those of the judges under the name of their axis."""
         return pd.DataFrame(self.question_names()).rename(columns={"by": self.judge})
-
-    def _by_outcome(self, answer: str, numbers: Mapping[Any, Any]) -> pd.DataFrame:
-        """Judgements by name, each outcome in a row, with the row of the data as the index."""
-        names = self._named()
-        names.insert(0, self.judge, names.pop(self.judge))
-        parts = [
-            names[number > 0].assign(**{answer: outcome}, count=number[number > 0].astype(np.int64))
-            for outcome, number in numbers.items()
-        ]
-        return pd.concat(parts).sort_index(kind="stable")
 
     def check_answered(self) -> None:
         """Raise for questions without answers."""

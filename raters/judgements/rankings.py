@@ -480,19 +480,6 @@ class Rankings(Judgements):
         """The questions without the answers: a row with a count becomes so many rows."""
         return replace(self._each(), place=None, count=None)
 
-    def shaped(self, outcomes: Any) -> Any:
-        """Places as a distribution draws them, one after the other, by ranking and position."""
-        return outcomes.reshape(np.shape(self.offered))
-
-    def some_outcomes(self) -> Int[np.ndarray, "ranking position"]:
-        """Places in the order of the codes; the last item is the worst where that is asked for."""
-        place = np.arange(1, np.shape(self.offered)[1] + 1)
-        placed = np.where(place <= np.asarray(self.depth)[:, None], place, 0)
-        if self.lowest is None:
-            return placed
-        is_last = place == (np.asarray(self.offered) >= 0).sum(1, keepdims=True)
-        return np.where(is_last & (np.asarray(self.lowest) > 0)[:, None], -1, placed)
-
     def answered(self, outcomes: Any) -> Self:
         """These questions with outcomes."""
         offered = np.asarray(self.offered)
@@ -502,7 +489,7 @@ class Rankings(Judgements):
         if column.size != offered.size or column.dtype.kind not in "iuf":
             expected = f"it must hold one place for each item offered, shape {offered.shape}"
             refuse_data("outcomes", outcomes, expected=expected)
-        place = self.shaped(column).astype(np.int32)
+        place = column.reshape(offered.shape).astype(np.int32)
         return replace(self, place=np.where(offered >= 0, place, 0))
 
     def _places(self, codes: Num[np.ndarray, " ranking"]) -> Int[np.ndarray, "ranking position"]:
@@ -723,13 +710,14 @@ class Rankings(Judgements):
         places = [" = ".join(names[position] for position in tie) for tie in ties]
         return self._written(row, places)
 
-    def single_outcomes(self, row: int) -> dict[float, int]:
-        """The number of the order of a row, and how often it was given."""
-        place = np.asarray(self.place)[self._place(row)]
-        numbers = [*np.unique(place[place > 0]), *([-1] if self._asks_worst(row) else [])]
-        ties = [np.flatnonzero(place == number).tolist() for number in numbers]
-        count = 1.0 if self.count is None else float(self.count[row])
-        return {self._code_of(row, ties): round(count)}
+    def single_outcomes(self) -> tuple[Codes, Numbers, Numbers]:
+        """Each row, the number of its order, and how often it was given."""
+        codes = np.zeros(self.num_rows)
+        for row, place in enumerate(np.asarray(self.place)):
+            numbers = [*np.unique(place[place > 0]), *([-1] if self._asks_worst(row) else [])]
+            ties = [np.flatnonzero(place == number).tolist() for number in numbers]
+            codes[row] = self._code_of(row, ties)
+        return np.arange(self.num_rows), codes, np.asarray(self.weight, float)
 
     def _shape_of(self, row: int) -> tuple[int, int]:
         """Number of items offered by a question, and of those to name."""

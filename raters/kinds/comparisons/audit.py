@@ -21,7 +21,7 @@ from raters.errors import refuse
 from raters.errors.validation import share
 from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
-from raters.judgements.separation import MIXED_ORDER, order_share
+from raters.judgements.connection import MIXED_ORDER, order_share
 from raters.kinds import AuditLimits, Quantities, orders
 from raters.kinds.comparisons import tastes
 from raters.kinds.orders import AnnotatorDraws, OrderCalibration, PerCompetence
