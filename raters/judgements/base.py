@@ -132,18 +132,13 @@ class Judgements(Tabled):
         return np.array([0.0, 1.0])
 
     @property
-    def listed(self) -> bool:
-        """True if the answers that a question can have are few enough to be listed."""
-        return self.answer_scale != "places"
-
-    @property
     def summed(self) -> bool:
         """True if the outcome of a row is the sum over its judgements, and not that of each."""
         return self.answer_scale == "binary"
 
     def check_listed(self) -> None:
         """Raise where the outcomes of a question cannot be listed, as orders of several things."""
-        if not self.listed:
+        if self.answer_scale == "places":
             raise DataError(
                 f"{type(self).__name__} have as many answers as there are orders, too many for"
                 " outcomes by answer; draw new ones with rt.simulate, or check with rt.check"
@@ -157,15 +152,6 @@ class Judgements(Tabled):
         """These questions, each with the same of the `listed_answers`; also when compiled."""
         column = jnp.broadcast_to(answer, (self.num_rows,))
         return replace(self, **{self.answer: column, "count": None})
-
-    def answer_table(
-        self, table: Float[np.ndarray, "draw answer row"]
-    ) -> tuple[Shaped[np.ndarray, " name"], Float[np.ndarray, "draw name row"]]:
-        """Names of the answers, and a table of the `listed_answers` by name."""
-        answers = self.listed_answers()
-        if self.answer not in self.axes:
-            return answers, table
-        return names_array(self.coords[self.axes[self.answer]])[answers], table
 
     def answer_words(self, row: int) -> dict[str, float]:
         """Words for the outcomes of one question: names behind codes, or outcomes as text."""
@@ -368,14 +354,16 @@ class Judgements(Tabled):
         """Give the names and the numbers that each row asks about, and the judge who is asked."""
         columns = {}
         for column in self.row_columns():
-            if column in self.axes and column != self.answer:
-                names = names_array(self.coords[self.axes[column]])
-                codes = np.asarray(getattr(self, column))
-                named = names[codes]
-                if codes.ndim > 1:
-                    sets = [", ".join(map(str, names[row[row >= 0]])) for row in codes]
-                    named = np.array(sets, object)
-                columns["by" if self.axes[column] == self.judge else column] = named
+            axis = self.axis_of(column)
+            if axis is None or column == self.answer or getattr(self, column) is None:
+                continue
+            names, of_unit = names_array(self.coords[axis]), axis == self.unit
+            codes = np.asarray(self.codes(axis) if of_unit else getattr(self, column))
+            named = names[codes]
+            if codes.ndim > 1:
+                sets = [", ".join(map(str, names[row[row >= 0]])) for row in codes]
+                named = np.array(sets, object)
+            columns["by" if axis == self.judge else axis if of_unit else column] = named
         return columns | {name: _plain(getattr(self, name)) for name in self.plain_columns()}
 
     def plain_columns(self) -> tuple[str, ...]:
@@ -777,7 +765,7 @@ class Judgements(Tabled):
     @property
     def instruction(self) -> str:
         """Sentence that asks these questions."""
-        if not self.listed:
+        if self.answer_scale == "places":
             return "Put these in order, the best first."
         # Where no class is known, there may be no right answer.
         return f"Which of these {'do you choose' if self.known is None else 'is right'}?"

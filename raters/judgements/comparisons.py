@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, get_args
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float, Int, Num, Shaped
+from jaxtyping import Bool, Float, Int, Num
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked, finite, one_of
@@ -25,7 +25,6 @@ from raters.judgements.names import (
     loosely,
     match_names,
     name_text,
-    names_array,
     shorten,
     shown,
     warn_data,
@@ -735,23 +734,10 @@ class Comparisons(Judgements):
         column = np.full(self.num_rows, code, np.int32)
         return replace(self, stratum=column, strata=strata)
 
-    def plain_columns(self) -> tuple[str, ...]:
-        """Columns of one number a row; strata are codes of names, by `question_names`."""
-        return tuple(name for name in super().plain_columns() if name != "stratum")
-
-    def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
-        """Names that each row asks about, its stratum, and who is asked."""
-        columns = super().question_names()
-        if self.stratum is None:
-            return columns
-        return columns | {"stratum": names_array(self.strata)[np.asarray(self.stratum)]}
-
-    def at_equal_features(self, like: Self) -> Self:
-        """With the features of other data, equal on both sides, unless there are features."""
-        if self.features is not None:
-            return self
-        features = np.zeros((self.num_rows, len(like.feature_names)), np.float32)
-        return replace(self, features=features, feature_names=like.feature_names)
+    @classmethod
+    def axis_of(cls, column: str) -> str | None:
+        """Axis of the names behind a column of codes, also of the stratum that some rows have."""
+        return column if column == "stratum" else super().axis_of(column)
 
     def without_features(self) -> Self:
         """Without features."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
@@ -28,9 +29,7 @@ _LETTERS = re.compile(r"\r\n|.", re.DOTALL)
 class Tabled:
     """Base of what notebooks show as a table: its ``repr`` above the first rows."""
 
-    def _head(self) -> Any:
-        """The first rows, as a data frame."""
-        raise NotImplementedError
+    _head: Callable[[], Any]  # the first rows, as a data frame
 
     def _repr_html_(self) -> str:
         table = self._head().map(lambda cell: display_name(cell) if isinstance(cell, str) else cell)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int, Num, Shaped
+from jaxtyping import Int, Num
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean
@@ -55,14 +55,6 @@ Unranked = Literal["below", "not offered"]
 
 # Up to here whole numbers are exact in double precision.
 _MOST = 2**53
-
-
-def check_codes(size: int, depth: int, tied: bool) -> None:
-    """Raise where the orders have more numbers than double precision tells apart."""
-    if math.perm(size, depth) << (depth if tied else 0) > _MOST:
-        problem = f"places of {size} items have more orders than a journal can hold"
-        expected, line = "ask for fewer, or offer fewer items", "Candidates.sets(data, size=6)"
-        refuse_data("depth", depth, problem, expected, instead=f"rt.{line}")
 
 
 def order_code(positions: Sequence[int], size: int) -> int:
@@ -442,16 +434,6 @@ class Rankings(Judgements):
         place = jnp.broadcast_to(first, np.shape(self.offered)).astype(jnp.int32)
         return replace(self, place=place, count=None, most_tied=1)
 
-    def answer_table(
-        self, table: Float[np.ndarray, "draw position ranking"]
-    ) -> tuple[Shaped[np.ndarray, " item"], Float[np.ndarray, "draw item ranking"]]:
-        """Names of all items, and their probabilities of the first place, 0 if not offered."""
-        offered = np.asarray(self.offered)
-        by_item = np.zeros((len(table), len(self.items), len(offered)), table.dtype)
-        row, position = np.nonzero(offered >= 0)
-        by_item[:, offered[row, position], row] = table[:, position, row]
-        return names_array(self.items), by_item
-
     @property
     def instruction(self) -> str:
         """Sentence that asks these questions."""
@@ -497,7 +479,11 @@ class Rankings(Judgements):
         place = np.zeros(np.shape(self.offered), np.int32)
         for row, code in enumerate(codes.tolist()):
             size, named = self._shape_of(row)
-            check_codes(size, named, self.most_tied > 1)
+            if math.perm(size, named) << (named if self.most_tied > 1 else 0) > _MOST:
+                problem = f"places of {size} items have more orders than a journal can hold"
+                expected = "ask for fewer, or offer fewer items"
+                line = "rt.Candidates.sets(data, size=6)"
+                refuse_data("depth", named, problem, expected, instead=line)
             number = 1
             for tie in self._ties_of(row, int(code)):
                 place[row, tie] = number
@@ -669,7 +655,11 @@ class Rankings(Judgements):
         if self._asks_worst(row) and len(names) == named + 1:
             between = isinstance(names[-2], str) and names[-2].strip() in _BETWEEN
             names = [*names[:-2], names[-1]] if between else names
-        ties = [[self._position(row, one) for one in self._tied(name)] for name in names]
+        if self.most_tied > 1:
+            names = [name.split("=") if isinstance(name, str) else name for name in names]
+        places = [name if isinstance(name, (list, tuple)) else [name] for name in names]
+        known = [[super(Rankings, self).outcome_of(row, one) for one in tied] for tied in places]
+        ties = [[-1 if one is None else int(one) for one in tied] for tied in known]
         every = [position for tie in ties for position in tie]
         if named == size == len(every) + 1:
             ties.append([one for one in range(size) if one not in every][:1])
@@ -686,17 +676,6 @@ class Rankings(Judgements):
                 expected += f", with = between at most {self.most_tied} that tie"
             refuse_data("answer", answer, problem, expected)
         return self._code_of(row, ties)
-
-    def _tied(self, name: Any) -> list[Any]:
-        """Names of the items in one place of an answer."""
-        if self.most_tied > 1 and isinstance(name, str):
-            return name.split("=")
-        return list(name) if self.most_tied > 1 and isinstance(name, (list, tuple)) else [name]
-
-    def _position(self, row: int, name: Any) -> int:
-        """Position of the item of a name; −1 of none."""
-        position = super().outcome_of(row, name)
-        return -1 if position is None else int(position)
 
     def _written(self, row: int, names: list[str]) -> str:
         """Names in each place, and of the worst, as an order in words."""
@@ -802,14 +781,8 @@ def _placed(column: Column, ranking: Codes) -> Codes:
             " driver who did not finish), or add 1 to all where they begin with 0",
             f"frame[{column.name!r}] = frame[{column.name!r}].where(frame[{column.name!r}] >= 1)",
         )
-    line = np.flatnonzero(~np.isnan(score))
-    order = line[np.lexsort((score[line], ranking[line]))]
-    sorted_codes, level = ranking[order], score[order]
-    begins = (np.diff(sorted_codes, prepend=-1) != 0) | (np.diff(level, prepend=0) != 0)
-    first = np.maximum.accumulate(np.where(begins, np.arange(len(line)), 0))
-    place = np.zeros(len(ranking), np.int32)
-    place[order] = place_within(sorted_codes)[first] + 1
-    return place
+    place = pd.Series(score).groupby(ranking).rank(method="min")
+    return place.fillna(0).to_numpy(np.int32)
 
 
 def wide_columns(frame: Any, places: Any, role: str, least: int, **others: Any) -> Columns:
