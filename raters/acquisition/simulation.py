@@ -272,12 +272,8 @@ class Recorded:
         place = {key: row for row, key in enumerate(own.tolist())}
         self.queues: list[list[float]] = [[] for _ in place]
         rows, outcomes, numbers = record.single_outcomes()
-        order = np.lexsort((-outcomes, rows))
-        each = zip(
-            keys[rows][order].tolist(), outcomes[order].tolist(), numbers[order], strict=True
-        )
-        for key, outcome, number in each:
-            self.queues[place[key]] += [outcome] * int(number)
+        for each in np.lexsort((-outcomes, rows)):
+            self.queues[place[keys[rows[each]]]] += [float(outcomes[each])] * int(numbers[each])
         for queue in self.queues:
             rng.shuffle(queue)
         self.length = np.array([len(queue) for queue in self.queues])

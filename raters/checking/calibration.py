@@ -12,7 +12,6 @@ import scipy  # `scipy.stats` takes a second to load: only when it is asked for
 import xarray as xr
 from jaxtyping import Float, Int
 
-from raters.checking.joint import with_truth_of
 from raters.errors import BackendError, ConvergenceWarning, DataWarning, refuse
 from raters.errors.validation import checked, whole
 from raters.fitting.fit import fit
@@ -107,7 +106,7 @@ def _replicate(
     data, truth = simulate(model, questions.without_truth(), seed=int(rng.integers(2**32)))
     latent = Program(model, questions).latent
     if latent is not None:
-        data = with_truth_of(questions, data, truth.get(latent.name))
+        data = data.with_truth_of(questions, truth.get(latent.name))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.simplefilter("ignore", DataWarning)

@@ -154,15 +154,7 @@ def _answered(asked: Any, outcomes: Outcomes) -> Any:
     if asked.answer_scale == "places":
         column = column.reshape(np.shape(asked.offered))
     answered = dataclasses.replace(asked, **{asked.answer: column})
-    return with_truth_of(asked, answered, outcomes[1]) if len(outcomes) > 1 else answered
-
-
-def with_truth_of(questions: Any, data: Any, classes: Any) -> Any:
-    """Data with the latent class of each unit of which the questions know it."""
-    if questions.known is None or (places := getattr(questions, questions.known)) is None:
-        return data
-    known = jnp.where(jnp.asarray(places) >= 0, classes, -1).astype(jnp.int32)
-    return dataclasses.replace(data, **{questions.known: known})
+    return answered.with_truth_of(asked, outcomes[1]) if len(outcomes) > 1 else answered
 
 
 @partial(jax.jit, static_argnums=(0, 1))

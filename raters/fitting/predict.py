@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Int, Key, Shaped
+from jaxtyping import Array, Float, Int, Key
 from scipy.special import ndtri
 
 from raters.errors import DataError, DataWarning, SettingError, refuse
@@ -100,23 +100,9 @@ def predict(
         dims: tuple[str, ...] = ("chain", "draw", asked.row)
     else:
         dims = ("chain", "draw", "answer", asked.row)
-        coords["answer"], table = _by_name(asked, table)
+        coords["answer"], table = asked.answer_table(table)
     shape = (*sizes, *table.shape[1:])
     return xr.DataArray(table.reshape(shape), dims=dims, coords=coords, name="probability")
-
-
-def _by_name(
-    asked: Any, table: Float[np.ndarray, "draw answer row"]
-) -> tuple[Shaped[np.ndarray, " name"], Float[np.ndarray, "draw name row"]]:
-    """Names of the answers, and their probabilities; of rankings, of all items to be the first."""
-    if asked.answer_scale != "places":
-        answers, axis = asked.listed_answers(), asked.axes.get(asked.answer)
-        return answers if axis is None else names_array(asked.coords[axis])[answers], table
-    offered = np.asarray(asked.offered)
-    by_item = np.zeros((len(table), asked.num_items, len(offered)), table.dtype)
-    row, position = np.nonzero(offered >= 0)
-    by_item[:, offered[row, position], row] = table[:, position, row]
-    return names_array(asked.items), by_item
 
 
 def _answers(
@@ -209,10 +195,8 @@ def recode(program: Program[Any], questions: Any, *, judges: bool = True) -> Any
     used = of_features & program.axes
     if not used and program.model.why_not(fitted.without_features()) is None:
         return recoded.without_features()
-    of_items = fitted.pair is not None and fitted.axes[fitted.pair[0]] in program.axes
-    if of_items and recoded.features is None:  # Equal on both sides, they make no difference.
-        none = np.zeros((recoded.num_rows, len(fitted.feature_names)), np.float32)
-        recoded = dataclasses.replace(recoded, features=none, feature_names=fitted.feature_names)
+    if fitted.pair is not None and fitted.axes[fitted.pair[0]] in program.axes:
+        recoded = recoded.at_equal_features(fitted)
     return recoded.features_of(fitted)
 
 

@@ -153,6 +153,13 @@ class Judgements(Tabled):
         column = jnp.broadcast_to(answer, (self.num_rows,))
         return replace(self, **{self.answer: column, "count": None})
 
+    def answer_table(
+        self, table: Float[np.ndarray, "draw answer row"]
+    ) -> tuple[Shaped[np.ndarray, " name"], Float[np.ndarray, "draw name row"]]:
+        """Names of the answers, and a table of the `listed_answers` by name."""
+        answers, axis = self.listed_answers(), self.axes.get(self.answer)
+        return answers if axis is None else names_array(self.coords[axis])[answers], table
+
     def answer_words(self, row: int) -> dict[str, float]:
         """Words for the outcomes of one question: names behind codes, or outcomes as text."""
         self._place(row)
@@ -784,6 +791,13 @@ class Judgements(Tabled):
     def without_truth(self) -> Self:
         """Without the latent classes that are known."""
         return self if self.known is None else replace(self, **{self.known: None})
+
+    def with_truth_of(self, like: Self, classes: Any) -> Self:
+        """With the latent class of each unit of which `like` knows it; also when compiled."""
+        if self.known is None or (places := getattr(like, self.known)) is None:
+            return self
+        known = jnp.where(jnp.asarray(places) >= 0, classes, -1).astype(jnp.int32)
+        return replace(self, **{self.known: known})
 
     def _of_judges(self, stay: Bool[np.ndarray, " judge"]) -> Self:
         return self.rows(stay[np.asarray(getattr(self, self.code_columns(self.judge)[0]))])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
@@ -29,7 +28,9 @@ _LETTERS = re.compile(r"\r\n|.", re.DOTALL)
 class Tabled:
     """Base of what notebooks show as a table: its ``repr`` above the first rows."""
 
-    _head: Callable[[], Any]  # the first rows, as a data frame
+    def _head(self) -> Any:
+        """The first rows, as a data frame."""
+        raise NotImplementedError
 
     def _repr_html_(self) -> str:
         table = self._head().map(lambda cell: display_name(cell) if isinstance(cell, str) else cell)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-from jaxtyping import Int, Num
+from jaxtyping import Float, Int, Num, Shaped
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean
@@ -433,6 +433,16 @@ class Rankings(Judgements):
         first = jnp.arange(np.shape(self.offered)[1]) == answer
         place = jnp.broadcast_to(first, np.shape(self.offered)).astype(jnp.int32)
         return replace(self, place=place, count=None, most_tied=1)
+
+    def answer_table(
+        self, table: Float[np.ndarray, "draw position ranking"]
+    ) -> tuple[Shaped[np.ndarray, " item"], Float[np.ndarray, "draw item ranking"]]:
+        """Names of all items, and their probabilities of the first place, 0 if not offered."""
+        offered = np.asarray(self.offered)
+        by_item = np.zeros((len(table), len(self.items), len(offered)), table.dtype)
+        row, position = np.nonzero(offered >= 0)
+        by_item[:, offered[row, position], row] = table[:, position, row]
+        return names_array(self.items), by_item
 
     @property
     def instruction(self) -> str:
