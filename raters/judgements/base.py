@@ -136,9 +136,14 @@ class Judgements(Tabled):
         """True if the outcome of a row is the sum over its judgements, and not that of each."""
         return self.answer_scale == "binary"
 
+    @property
+    def listed(self) -> bool:
+        """True if the answers that a question can have are few enough to be listed."""
+        return self.answer_scale != "places"
+
     def check_listed(self) -> None:
         """Raise where the outcomes of a question cannot be listed, as orders of several things."""
-        if self.answer_scale == "places":
+        if not self.listed:
             raise DataError(
                 f"{type(self).__name__} have as many answers as there are orders, too many for"
                 " outcomes by answer; draw new ones with rt.simulate, or check with rt.check"
@@ -772,7 +777,7 @@ class Judgements(Tabled):
     @property
     def instruction(self) -> str:
         """Sentence that asks these questions."""
-        if self.answer_scale == "places":
+        if not self.listed:
             return "Put these in order, the best first."
         # Where no class is known, there may be no right answer.
         return f"Which of these {'do you choose' if self.known is None else 'is right'}?"

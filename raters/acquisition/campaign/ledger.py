@@ -94,7 +94,7 @@ def question_table(
         table.attrs["plain"] = list(plain)
     if pool.pair is not None:
         return table.assign_attrs(pair=list(pool.pair))
-    if pool.answer_scale == "places":
+    if not pool.listed:
         table.attrs["ordered"] = True
     table.attrs["title"] = pool.instruction
     words = [tuple(questions.answer_words(row)) for row in range(questions.num_rows)]

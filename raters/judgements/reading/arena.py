@@ -26,12 +26,12 @@ _JUDGES = ("judge", "annotator", "judge_hash", "user", "user_id", "evaluator", "
 
 def arena(frame: pd.DataFrame, control: str | None) -> Table | None:
     """The votes between two models, with the sides in the order of presentation."""
-    names, notes = set(map(str, frame.columns)), list[str]()
-    votes = {"model_a", "model_b"} <= names and ("winner" in names or {*_ONE_HOT} <= names)
-    if not votes and not {*_GAMES} <= names:
+    there, notes = set(map(str, frame.columns)), list[str]()
+    votes = {"model_a", "model_b"} <= there and ("winner" in there or {*_ONE_HOT} <= there)
+    if not votes and not {*_GAMES} <= there:
         return None
     no_question(control)
-    if {*_GAMES} <= names:
+    if {*_GAMES} <= there:
         frame, notes = _games(frame)
     elif "winner" not in frame:
         frame = frame.assign(winner=_from_one_hot(frame))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -41,7 +41,8 @@ _SWITCHES = {"true": True, "false": False, "": False}
 def recognised(content: Any, control: str | None) -> Table | None:
     """The table of an export, or of votes of an arena; None for any other content."""
     frame = as_table(content)
-    forms = [(form, content) for form in (label_studio, argilla, prodigy, inspect_ai)]
+    of_json: list[Callable[..., Table | None]] = [label_studio, argilla, prodigy, inspect_ai]
+    forms = [(form, content) for form in of_json]
     if frame is not None:
         forms += [(form, frame) for form in (label_studio, argilla, mechanical_turk, arena, lists)]
     # Rows with lists are of doccano where nobody is named beside them.
