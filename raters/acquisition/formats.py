@@ -24,11 +24,10 @@ from raters.errors import DataError, DataWarning, refuse
 from raters.errors.validation import boolean, checked, instance
 from raters.judgements.comparisons import Side
 from raters.judgements.names import check_once, name_list, name_text, shorten, shown
-from raters.judgements.reading.answers import has_keys, part
+from raters.judgements.reading.answers import Table, has_keys, part
 from raters.judgements.reading.argilla import responses
-from raters.judgements.reading.formats import recognised
+from raters.judgements.reading.exports import recognised
 from raters.judgements.reading.label_studio import annotations_in
-from raters.judgements.reading.tables import Table
 
 __all__ = [
     "Imported",

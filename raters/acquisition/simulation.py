@@ -271,9 +271,9 @@ class Recorded:
         own, keys = np.split(self.pool.keys(record), [self.pool.num_rows])
         place = {key: row for row, key in enumerate(own.tolist())}
         self.queues: list[list[float]] = [[] for _ in place]
-        for row, key in enumerate(keys.tolist()):
-            for outcome, number in record.single_outcomes(row).items():
-                self.queues[place[key]] += [outcome] * number
+        rows, outcomes, numbers = record.single_outcomes()
+        for each in np.lexsort((-outcomes, rows)):
+            self.queues[place[keys[rows[each]]]] += [float(outcomes[each])] * int(numbers[each])
         for queue in self.queues:
             rng.shuffle(queue)
         self.length = np.array([len(queue) for queue in self.queues])

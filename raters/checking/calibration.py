@@ -12,7 +12,6 @@ import scipy  # `scipy.stats` takes a second to load: only when it is asked for
 import xarray as xr
 from jaxtyping import Float, Int
 
-from raters.checking.joint import with_any_outcomes
 from raters.errors import BackendError, ConvergenceWarning, DataWarning, refuse
 from raters.errors.validation import checked, whole
 from raters.fitting.fit import fit
@@ -77,7 +76,7 @@ def sbc(
     whole("replicates", replicates, least=2)
     whole("draws", draws)
     check_data(questions, "questions", model)
-    if reason := backend.why_not(Program(model, with_any_outcomes(questions))):
+    if reason := backend.why_not(Program(model, simulate(model, questions, seed=seed)[0])):
         raise BackendError(reason)
     rng = np.random.default_rng(seed)
     rows, unconverged = [], 0

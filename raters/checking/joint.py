@@ -18,7 +18,7 @@ from numpyro.distributions.transforms import biject_to
 from raters.distributions.choices import Choice
 from raters.errors import BackendError
 from raters.errors.validation import checked, whole
-from raters.fitting.simulate import with_whole_counts
+from raters.fitting.simulate import simulate, with_whole_counts
 from raters.inference import modes
 from raters.inference.polya_gamma import detection, panel_gibbs, panels, plans
 from raters.inference.polya_gamma.conditionals import observation
@@ -38,12 +38,6 @@ _Kernel = Callable[[Any, Values], Values]
 
 # Draws at a time.
 _PIECE = 1000
-
-
-def with_any_outcomes(questions: Judgements) -> Any:
-    """Questions with arbitrary outcomes, from which back-ends tell whether they can run."""
-    asked = questions.unanswered()
-    return asked.answered(asked.some_outcomes())
 
 
 @checked
@@ -97,14 +91,14 @@ def geweke(
     whole("chains", chains, least=10)
     whole("sweeps", sweeps)
     whole("prior_draws", prior_draws, least=100)
-    program = Program(model, with_any_outcomes(questions))
+    program = Program(model, simulate(model, questions, seed=seed)[0])
     of_kernel = panels if panels.applies(program) else plans
     if detection.chooses(program):
         raise BackendError(
             f"{model.title} moves utilities along trajectories, which have no sweeps to test; use"
             " raters.checking.sbc"
         )
-    if reason := model.why_not(questions) or of_kernel.why_not(program):
+    if reason := of_kernel.why_not(program):
         raise BackendError(reason)
     with jax.enable_x64(True):
         asked = with_whole_counts(jax.tree.map(jnp.asarray, questions.unanswered()))
@@ -161,7 +155,9 @@ def _with(asked: Any, outcomes: Outcomes) -> Any:
 def _answered(asked: Any, outcomes: Outcomes) -> Any:
     """Return the questions of one kind of judgement with outcomes."""
     kind = np.int32 if asked.answer in asked.axes else float
-    column = asked.shaped(outcomes[0].astype(kind))
+    column = outcomes[0].astype(kind)
+    if asked.answer_scale == "places":
+        column = column.reshape(np.shape(asked.offered))
     answered = dataclasses.replace(asked, **{asked.answer: column})
     return answered.with_truth_of(asked, outcomes[1]) if len(outcomes) > 1 else answered
 

@@ -89,6 +89,11 @@ class Answers(Judgements):
         answer = np.stack(answers)[place, row]
         return cls(**fields, **more, **{cls.answer: answer, "count": None}).aggregate()
 
+    def to_frame(self) -> pd.DataFrame:
+        """The judgements as a table, by name, with a column ``count``."""
+        self.check_answered()
+        return super().to_frame()
+
     def warn(self) -> None:
         """Warn about what these data cannot tell: names not used, items answered alike."""
         used = self.answers_by("item")
@@ -135,11 +140,6 @@ class OnScale(Answers):
         overall = float(used.sum(0) @ level / max(used.sum(), 1.0))
         mean = (used @ level + overall) / (used.sum(1) + 1)
         return (mean - overall) / max(float(np.std(mean)), 0.1)
-
-    def to_frame(self) -> pd.DataFrame:
-        """The judgements as a table, by name, with a column ``count``."""
-        self.check_answered()
-        return super().to_frame()
 
 
 # ---------------------------------------------------------------- reading

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int, Num, Shaped
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import at_most, boolean, checked, finite, one_of, places, whole
 from raters.judgements import row_columns
-from raters.judgements.counts import Codes, Mask, Tallies, exact, ranks
+from raters.judgements.counts import Codes, Mask, Numbers, Tallies, exact, ranks
 from raters.judgements.display import Tabled
 from raters.judgements.names import (
     Names,
@@ -86,6 +86,8 @@ class Judgements(Tabled):
         Columns of the two things that a question compares, the one shown first in front.
     success : tuple of (str, float), optional
         Where one outcome's probability says all: what that probability is called, and the outcome.
+    table_words : mapping
+        Outcomes as tables write them, where that is the same for all questions.
     standardised : mapping
         Fields of features that are centred and scaled, by the parameter that they are read from.
     """
@@ -104,6 +106,7 @@ class Judgements(Tabled):
     again: ClassVar[bool] = False
     pair: ClassVar[tuple[str, str] | None] = None
     success: ClassVar[tuple[str, float] | None] = None
+    table_words: ClassVar[Mapping[float, Any]] = {}
     standardised: ClassVar[Mapping[str, Sequence[str]]] = {}
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     # Number of equal judgements that each row stands for, or None for one each.
@@ -129,14 +132,14 @@ class Judgements(Tabled):
         return np.array([0.0, 1.0])
 
     @property
-    def listed(self) -> bool:
-        """True if the answers that a question can have are few enough to be listed."""
-        return self.answer_scale != "places"
-
-    @property
     def summed(self) -> bool:
         """True if the outcome of a row is the sum over its judgements, and not that of each."""
         return self.answer_scale == "binary"
+
+    @property
+    def listed(self) -> bool:
+        """True if the answers that a question can have are few enough to be listed."""
+        return self.answer_scale != "places"
 
     def check_listed(self) -> None:
         """Raise where the outcomes of a question cannot be listed, as orders of several things."""
@@ -159,10 +162,8 @@ class Judgements(Tabled):
         self, table: Float[np.ndarray, "draw answer row"]
     ) -> tuple[Shaped[np.ndarray, " name"], Float[np.ndarray, "draw name row"]]:
         """Names of the answers, and a table of the `listed_answers` by name."""
-        answers = self.listed_answers()
-        if self.answer not in self.axes:
-            return answers, table
-        return names_array(self.coords[self.axes[self.answer]])[answers], table
+        answers, axis = self.listed_answers(), self.axes.get(self.answer)
+        return answers if axis is None else names_array(self.coords[axis])[answers], table
 
     def answer_words(self, row: int) -> dict[str, float]:
         """Words for the outcomes of one question: names behind codes, or outcomes as text."""
@@ -199,14 +200,16 @@ class Judgements(Tabled):
         """Word for one of the `listed_answers` of a question."""
         return self.words_of(row, answer)
 
-    def single_outcomes(self, row: int) -> dict[float, int]:
-        """Count the judgements of a row by their outcome."""
-        count = 1.0 if self.count is None else float(self.count[self._place(row)])
-        outcome = float(getattr(self, self.answer)[self._place(row)])
+    def single_outcomes(self) -> tuple[Codes, Numbers, Numbers]:
+        """Row, outcome and number of the judgements of each row that are alike, by row."""
+        outcome, count = np.asarray(getattr(self, self.answer)), np.asarray(self.weight, float)
         if not self.summed:
-            return {outcome: round(count)}
-        numbers = {1.0: int(outcome), 0.5: round(2 * (outcome % 1)), 0.0: int(count - outcome)}
-        return {single: number for single, number in numbers.items() if number}
+            rows = np.flatnonzero(count > 0)
+            return rows, outcome[rows].astype(float), count[rows]
+        halves = outcome % 1 != 0  # A tie is half a vote for either side.
+        numbers = [outcome - halves / 2, count - outcome - halves / 2, halves]
+        rows, place = np.nonzero(np.stack(numbers, axis=1) > 0)
+        return rows, np.array([1.0, 0.0, 0.5])[place], np.stack(numbers, axis=1)[rows, place]
 
     def _place(self, row: int) -> int:
         whole("row", row, least=0)
@@ -363,14 +366,16 @@ class Judgements(Tabled):
         """Give the names and the numbers that each row asks about, and the judge who is asked."""
         columns = {}
         for column in self.row_columns():
-            if column in self.axes and column != self.answer:
-                names = names_array(self.coords[self.axes[column]])
-                codes = np.asarray(getattr(self, column))
-                named = names[codes]
-                if codes.ndim > 1:
-                    sets = [", ".join(map(str, names[row[row >= 0]])) for row in codes]
-                    named = np.array(sets, object)
-                columns["by" if self.axes[column] == self.judge else column] = named
+            axis = self.axis_of(column)
+            if axis is None or column == self.answer or getattr(self, column) is None:
+                continue
+            names, of_unit = names_array(self.coords[axis]), axis == self.unit
+            codes = np.asarray(self.codes(axis) if of_unit else getattr(self, column))
+            named = names[codes]
+            if codes.ndim > 1:
+                sets = [", ".join(map(str, names[row[row >= 0]])) for row in codes]
+                named = np.array(sets, object)
+            columns["by" if axis == self.judge else axis if of_unit else column] = named
         return columns | {name: _plain(getattr(self, name)) for name in self.plain_columns()}
 
     def plain_columns(self) -> tuple[str, ...]:
@@ -777,14 +782,6 @@ class Judgements(Tabled):
         # Where no class is known, there may be no right answer.
         return f"Which of these {'do you choose' if self.known is None else 'is right'}?"
 
-    def shaped(self, outcomes: Any) -> Any:
-        """Outcomes as distributions draw them, shaped as the answers; also when compiled."""
-        return outcomes
-
-    def some_outcomes(self) -> Any:
-        """Outcomes that these questions can have, whichever, as `answered` takes them."""
-        return np.full(self.num_rows, self.answers()[-1])
-
     def answered(self, outcomes: Any) -> Self:
         """These questions with outcomes."""
         try:
@@ -849,27 +846,19 @@ class Judgements(Tabled):
                 columns[answer] = names[np.asarray(getattr(self, answer))]
             columns["count"] = weight.astype(np.int64)
             return columns[weight > 0].reset_index(drop=True)
-        single = [
-            (row, self.words_of(row, outcome), number)
-            for row in np.flatnonzero(weight > 0).tolist()
-            for outcome, number in self.single_outcomes(row).items()
-        ]
-        table = pd.DataFrame(single, columns=["row", answer, "count"])
-        return columns.take(table.pop("row")).reset_index(drop=True).join(table)
+        rows, outcome, number = self.single_outcomes()
+        if self.table_words:
+            words = [self.table_words[one] for one in outcome.tolist()]
+        else:
+            words = list(map(self.words_of, rows.tolist(), outcome.tolist()))
+        columns = columns.take(rows).assign(**{self.observed: words}, count=number.astype(np.int64))
+        for name in getattr(self, "column_names", ()):
+            columns[name] = row_columns.written(self, name)[rows]
+        return columns.reset_index(drop=True)
 
     def _named(self) -> pd.DataFrame:
         """Names that each row asks about, and those of the judges under the name of their axis."""
         return pd.DataFrame(self.question_names()).rename(columns={"by": self.judge})
-
-    def _by_outcome(self, answer: str, numbers: Mapping[Any, Any]) -> pd.DataFrame:
-        """Judgements by name, each outcome in a row, with the row of the data as the index."""
-        names = self._named()
-        names.insert(0, self.judge, names.pop(self.judge))
-        parts = [
-            names[number > 0].assign(**{answer: outcome}, count=number[number > 0].astype(np.int64))
-            for outcome, number in numbers.items()
-        ]
-        return pd.concat(parts).sort_index(kind="stable")
 
     def check_answered(self) -> None:
         """Raise for questions without answers."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import jax
 import numpy as np
@@ -218,18 +218,18 @@ class Choices(Grouped):
         who, people = columns.annotators(annotators, "chose once")
         if annotator is not None:
             who = one_each(group, columns["annotator"], who, sets)[group]
-        times = None if chosen is None else _chosen(columns["chosen"], counted=counted)
-        values, order = _matrix(columns.lists["features"], columns.rows), np.lexsort((what, group))
-        taken = None if times is None else times[order]
-        table = _Offers(group[order], what[order], who[order], taken, values[order])
-        each = [
-            one_each(group, column, read_numbers(column), sets)
-            for column in columns.lists["choosers"]
-        ]
-        of_sets = np.stack(each, axis=1) if each else np.zeros((len(sets), 0))
-        terms = _Terms(listed["features"], specific, listed["choosers"], like)
+        rows: dict[str, Any] = {"group": group, "alternative": what, "annotator": who}
+        rows["features"] = _matrix(columns.lists["features"], columns.rows)
+        if chosen is not None:
+            rows["chosen"] = _chosen(columns["chosen"], counted=counted)
+        of_sets = np.zeros((len(sets), len(listed["choosers"])))
+        for feature, column in enumerate(columns.lists["choosers"]):
+            of_sets[:, feature] = one_each(group, column, read_numbers(column), sets)
+        order = np.lexsort((what, group))
+        rows = {name: column[order] for name, column in rows.items()}
+        _check_sets(rows, sets, names, counted=counted)
         known_names = {"sets": sets, "alternatives": names, "annotators": people}
-        return cls._of(table, known_names, of_sets, terms, counted=counted, aggregate=aggregate)
+        return cls._of(rows, known_names, of_sets, listed, specific, like, aggregate)
 
     @classmethod
     def from_wide(
@@ -321,40 +321,44 @@ class Choices(Grouped):
         wide = _wide_features(columns.lists["features"], described, offered)
         who, people = columns.annotators(annotators, "chose once")
         group, what = np.nonzero(offered)
-        times = None if code is None else (code[group] == what).astype(float)
-        table = _Offers(group, what, who[group], times, wide[group, what])
+        rows = {"group": group, "alternative": what, "annotator": who[group]}
+        rows["features"] = wide[group, what]
+        if code is not None:
+            rows["chosen"] = (code[group] == what).astype(float)
         of_sets = _matrix(columns.lists["choosers"], columns.rows)
         sets = tuple(range(columns.rows))
-        terms = _Terms(tuple(described), specific, listed["choosers"], like)
+        _check_sets(rows, sets, names, counted=False)
         known_names = {"sets": sets, "alternatives": names, "annotators": people}
-        return cls._of(table, known_names, of_sets, terms, counted=False, aggregate=aggregate)
+        listed["features"] = tuple(described)
+        return cls._of(rows, known_names, of_sets, listed, specific, like, aggregate)
 
     @classmethod
     def _of(
         cls,
-        table: _Offers,
+        rows: dict[str, Any],
         names: dict[str, Names],
         of_choosers: Features,
-        terms: _Terms,
-        *,
-        counted: bool,
+        listed: Mapping[str, tuple[str, ...]],
+        specific: Sequence[str],
+        like: Choices | None,
         aggregate: bool,
     ) -> Choices:
-        """Choices from rows in order, checked and with their features scaled."""
-        _check_sets(table, names["sets"], names["alternatives"], counted=counted)
-        features = terms.of_offers(table, names["alternatives"])
+        """Choices from rows in order, with their features scaled."""
+        group, values = rows["group"], rows["features"]
+        values, described = _by_alternative(rows, listed["features"], specific, names)
+        features = _scaled("features", values, described, like, group)
+        features |= _scaled("choosers", of_choosers, listed["choosers"], like)
         columns: dict[str, Any] = {"chosen": None, "count": None}
-        columns |= {"alternative": table.alternative.astype(np.int32)}
-        columns |= {"annotator": table.annotator.astype(np.int32)}
+        columns |= {"alternative": rows["alternative"].astype(np.int32)}
+        columns |= {"annotator": rows["annotator"].astype(np.int32)}
         columns |= {"features": features.pop("features")}
-        if table.chosen is not None:
-            total = np.bincount(table.group, table.chosen)[table.group]
-            columns["chosen"] = table.chosen.astype(np.float32)
+        if (chosen := rows.get("chosen")) is not None:
+            total = np.bincount(group, chosen)[group]
+            columns["chosen"] = chosen.astype(np.float32)
             columns["count"] = None if (total == 1).all() else total.astype(np.float32)
-        others = features | terms.of_choosers(of_choosers) | names
-        choices = cls.of_all(table.group, columns, **others)
-        described = choices.features is not None or choices.chooser_features is not None
-        return choices.aggregate() if aggregate and not described else choices
+        choices = cls.of_all(group, columns, **features, **names)
+        has_features = choices.features is not None or choices.chooser_features is not None
+        return choices.aggregate() if aggregate and not has_features else choices
 
     # ---------------------------------------------------------------- facts
 
@@ -431,12 +435,6 @@ class Choices(Grouped):
     def unanswered(self) -> Self:
         """The sets without what was chosen, as `raters.simulate` takes them; counts stay."""
         return replace(self, chosen=None)
-
-    def some_outcomes(self) -> Float[np.ndarray, " offer"]:
-        """Outcomes that these sets can have: all choices are of the first alternative."""
-        group = np.asarray(self.group)
-        first = np.append(True, group[1:] != group[:-1])
-        return np.where(first, np.asarray(self.weight, float), 0.0)
 
     def canonical(self) -> Self:
         """The rows of each set in the order of their alternatives."""
@@ -562,10 +560,10 @@ def _wide_features(
     offered: Bool[np.ndarray, "set alternative"],
 ) -> Float[np.ndarray, "set alternative feature"]:
     """Features of the alternatives of a wide table, 0 where these are not offered."""
-    values = np.zeros((*offered.shape, len(features)))
-    cells = iter(columns)
+    values, cells = np.zeros((*offered.shape, len(features))), iter(columns)
     for feature, by_place in enumerate(features.values()):
-        for (at, _), column in zip(by_place, cells, strict=False):
+        for at, _ in by_place:
+            column = next(cells)
             if (missing := offered[:, at] & (column.code < 0)).any():
                 expected = "it must hold a number where the alternative was offered"
                 column.refuse(f"is empty in {where(missing)}", expected)
@@ -574,90 +572,62 @@ def _wide_features(
     return values
 
 
-class _Terms(NamedTuple):
-    """Features that the utilities depend on."""
-
-    features: tuple[str, ...]
-    specific: Sequence[str]
-    choosers: tuple[str, ...]
-    like: Any = None
-
-    def of_offers(self, table: _Offers, alternatives: Names) -> dict[str, Any]:
-        """Fields of `Choices` with the features of the alternatives."""
-        listed = [name_text(one) for one in name_list(self.specific, "specific", _SUCH)]
-        if unknown := [name for name in listed if name not in self.features]:
-            these = f"these are {shorten(self.features)}"
-            expected = these if self.features else "name it there as well"
-            refuse_data("specific", unknown[0], "is none of `features`", expected)
-        columns: dict[str, Any] = {}
-        for column, name in zip(table.features.T, self.features, strict=True):
-            if name not in listed:
-                columns[name] = column
-                continue
-            for code, other in enumerate(alternatives):  # a column for each alternative
-                of_one = np.where(table.alternative == code, column, 0.0)
-                columns[f"{name}:{name_text(other)}"] = of_one
-        names = tuple(columns)
-        values = np.stack([*columns.values()], axis=1) if columns else table.features
-        return self._scaled("features", values, names, lambda: _within(values, table.group, names))
-
-    def of_choosers(self, values: Features) -> dict[str, Any]:
-        """Fields of `Choices` with the features of the choosers."""
-        names = self.choosers
-        return self._scaled("choosers", values, names, lambda: _across(values, names))
-
-    def _scaled(
-        self, parameter: str, values: Features, names: Names, deviation: Callable[[], Numbers]
-    ) -> dict[str, Any]:
-        """Values, centre, scale and names of features, as fields of `Choices`."""
-        fields = Choices.standardised[parameter]
-        if not names:
-            return feature_reading.no_features(fields)
-        if self.like is not None:
-            raw = values, names
-            return feature_reading.scaled_as(self.like, raw, fields, parameter, "`like`")
-        centre, scale = values.mean(0), deviation()
-        return dict(zip(fields, ((values - centre) / scale, centre, scale, names), strict=True))
+def _by_alternative(
+    rows: Mapping[str, Any], names: tuple[str, ...], specific: Any, known: Mapping[str, Names]
+) -> tuple[Features, tuple[str, ...]]:
+    """Features of the alternatives, with a column for each alternative where one is `specific`."""
+    listed = [name_text(one) for one in name_list(specific, "specific", _SUCH)]
+    if unknown := [name for name in listed if name not in names]:
+        expected = f"these are {shorten(names)}" if names else "name it there as well"
+        refuse_data("specific", unknown[0], "is none of `features`", expected)
+    columns: dict[str, Any] = {}
+    for column, name in zip(rows["features"].T, names, strict=True):
+        if name not in listed:
+            columns[name] = column
+            continue
+        for code, other in enumerate(known["alternatives"]):
+            of_one = np.where(rows["alternative"] == code, column, 0.0)
+            columns[f"{name}:{name_text(other)}"] = of_one
+    values = np.stack([*columns.values()], axis=1) if columns else rows["features"]
+    return values, tuple(columns)
 
 
-def _within(values: Features, group: Codes, names: tuple[str, ...]) -> Numbers:
-    """Standard deviation of features within sets; an error for 0. Rows of a set are adjacent."""
+def _scaled(
+    parameter: str, values: Features, names: Names, like: Any, group: Codes | None = None
+) -> dict[str, Any]:
+    """Values, centre, scale and names of features as fields; those in groups vary within them."""
+    fields = Choices.standardised[parameter]
+    if not names:
+        return feature_reading.no_features(fields)
+    if like is not None:
+        return feature_reading.scaled_as(like, (values, names), fields, parameter, "`like`")
+    if group is None:
+        scale, constant = values.std(0), values.max(0) == values.min(0)
+        problem = "has the same value in all sets"
+        expected = "leave it out: the constants of the alternatives have its effect (new sets for"
+        expected += " a model that was fitted are read with `like`)"
+        line = "like=choices, with those that were fitted"
+    else:
+        scale, line = _within(values, group), None
+        # Means of equal numbers differ from them in the last digit.
+        constant = scale <= 1e-10 * np.abs(values).max(0, initial=0.0)
+        problem = "is the same for all alternatives of every set, so that no choice depends on it"
+        expected = "leave it out; a feature of the chooser belongs to `choosers`, where each"
+        expected += " alternative has a coefficient of it"
+    if constant.any():
+        if group is not None and (number := int(constant.sum())) > 1:
+            problem += f" ({number} such features)"
+        refuse_data(parameter, names[int(np.argmax(constant))], problem, expected, instead=line)
+    centre = values.mean(0)
+    return dict(zip(fields, ((values - centre) / scale, centre, scale, names), strict=True))
+
+
+def _within(values: Features, group: Codes) -> Numbers:
+    """Standard deviation of features within sets, of which the rows are adjacent."""
     size = np.bincount(group)
     means = np.add.reduceat(values, np.cumsum(size) - size, axis=0) / size[:, None]
     squares: np.ndarray = ((values - means[group]) ** 2).sum(0)
-    scale: np.ndarray = np.sqrt(squares / max(len(group) - len(size), 1))
-    # Means of equal numbers differ from them in the last digit.
-    constant = scale <= 1e-10 * np.abs(values).max(0, initial=0.0)
-    if constant.any():
-        problem = "is the same for all alternatives of every set, so that no choice depends on it"
-        if (number := int(constant.sum())) > 1:
-            problem += f" ({number} such features)"
-        expected = "leave it out; a feature of the chooser belongs to `choosers`, where each"
-        expected += " alternative has a coefficient of it"
-        refuse_data("features", names[int(np.argmax(constant))], problem, expected)
-    return scale
-
-
-def _across(values: Features, names: tuple[str, ...]) -> Numbers:
-    """Standard deviation of chooser features between sets; an error for one that has none."""
-    constant = values.max(0) == values.min(0)
-    if constant.any():
-        expected = "leave it out: the constants of the alternatives have its effect (new sets for"
-        expected += " a model that was fitted are read with `like`)"
-        name, line = names[int(np.argmax(constant))], "like=choices, with those that were fitted"
-        problem = "has the same value in all sets"
-        refuse_data("choosers", name, problem, expected, instead=line)
-    return np.asarray(values.std(0))
-
-
-class _Offers(NamedTuple):
-    """Rows of a table of choices, one for each alternative of each set, in this order."""
-
-    group: Int[np.ndarray, " offer"]
-    alternative: Int[np.ndarray, " offer"]
-    annotator: Int[np.ndarray, " offer"]
-    chosen: Float[np.ndarray, " offer"] | None
-    features: Features
+    return np.asarray(np.sqrt(squares / max(len(group) - len(size), 1)))
 
 
 # ---------------------------------------------------------------- what was chosen
@@ -678,20 +648,22 @@ def _chosen(column: Column, *, counted: bool) -> Float[np.ndarray, " offer"]:
     return numbers
 
 
-def _check_sets(offers: _Offers, sets: Names, alternatives: Names, *, counted: bool) -> None:
+def _check_sets(
+    rows: Mapping[str, Any], sets: Names, alternatives: Names, *, counted: bool
+) -> None:
     """Raise unless each set has two alternatives or more, each once, and what was chosen."""
-    group, num_sets = offers.group, len(sets)
-    if (twice := repeated(group, offers.alternative)).any():
+    group, what, num_sets = rows["group"], rows["alternative"], len(sets)
+    if (twice := repeated(group, what)).any():
         row = int(np.argmax(twice))
         problem = f"has two rows in set {sets[group[row]]!r} ({int(twice.sum())} such row(s))"
         expected = "keep one row for each alternative of a set; is `set` the column of one choice"
         expected += " situation, and not of a person?"
-        refuse_data("alternative", alternatives[offers.alternative[row]], problem, expected)
+        refuse_data("alternative", alternatives[what[row]], problem, expected)
     size = np.bincount(group, minlength=num_sets)
     advice = "leave out such sets, or add the rows of what was offered and not chosen"
     problems = {"has one alternative, which says nothing": (size == 1, advice)}
-    if offers.chosen is not None:
-        total = np.bincount(group, offers.chosen, num_sets)
+    if "chosen" in rows:
+        total = np.bincount(group, rows["chosen"], num_sets)
         advice = "a set needs one; give a choice of none a row of its own, such as 'none'"
         problems["has no alternative that was chosen"] = total == 0, advice
         advice = "give each choice a set of its own, or pass `counted` where the column holds how"

@@ -10,13 +10,13 @@ from typing import Any, Literal, Self, get_args
 import jax
 import numpy as np
 import pandas as pd
-import scipy.sparse
-from jaxtyping import Bool, Float, Int, Num, Shaped
+from jaxtyping import Bool, Float, Int, Num
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked, finite, one_of
 from raters.judgements import row_columns
 from raters.judgements.base import PIECE, Judgements
+from raters.judgements.connection import is_even, is_separated, merged
 from raters.judgements.counts import Codes, Mask, Numbers, Tallies, exact
 from raters.judgements.names import (
     Names,
@@ -25,7 +25,6 @@ from raters.judgements.names import (
     loosely,
     match_names,
     name_text,
-    names_array,
     shorten,
     shown,
     warn_data,
@@ -36,7 +35,6 @@ from raters.judgements.reading import features as feature_reading
 from raters.judgements.reading.columns import Column, read_columns, read_number, read_ratings, where
 from raters.judgements.roles import of_axes, same_as, static
 from raters.judgements.scanned import scan
-from raters.judgements.separation import is_even, is_separated
 
 Ties = Literal["error", "drop", "half", "keep"]
 _SIDE_WORDS = {
@@ -141,6 +139,7 @@ class Comparisons(Judgements):
     row = "comparison"
     again = True
     pair = ("first", "second")
+    table_words = {1.0: "first", 0.0: "second", 0.5: "tie"}
 
     # ---------------------------------------------------------------- building
 
@@ -454,10 +453,9 @@ class Comparisons(Judgements):
         """The votes as a table, by name: ``annotator``, ``first``, ``second``, ``outcome`` and
         ``count``, and ``stratum`` where votes have one."""
         self.check_answered()
-        table = self._by_outcome("outcome", dict(zip(_OUTCOMES, self._by_side(), strict=True)))
-        for name in self.column_names:
-            table[name] = row_columns.written(self, name)[table.index]
-        return table.reset_index(drop=True)
+        table = super().to_frame()
+        table.insert(0, self.judge, table.pop(self.judge))
+        return table
 
     # ---------------------------------------------------------------- ties, sides and features
 
@@ -509,20 +507,9 @@ class Comparisons(Judgements):
             problem = f"is a sum of {count[row]:g} votes in row {row} (counted from 0), which does"
             problem += " not say how many of them are ties"
             refuse_data("wins", float(wins[row]), problem, "read the table again with ties='keep'")
-        numbers = self._by_side()
-        rows, place = np.nonzero(numbers.T > 0)
-        outcome = np.array([*_OUTCOMES.values()], np.float32)[place]
-        kept = replace(self.rows(rows), wins=outcome, tied=True)
-        return replace(kept, count=exact(numbers[place, rows]))._slim()
-
-    def _by_side(self) -> Float[np.ndarray, "outcome comparison"]:
-        """Votes of each row for the first item and for the second, and ties, of half a vote each
-        unless they are kept."""
-        votes = self.halved()
-        count, wins = np.asarray(votes.weight, float), np.asarray(votes.wins)
-        kept = self.tied & (np.asarray(self.wins) == 0.5)
-        tied = np.where(kept, count, wins % 1 != 0)
-        return np.stack([wins - tied / 2, count - wins - tied / 2, tied])
+        rows, outcome, number = self.single_outcomes()
+        kept = replace(self.rows(rows), wins=outcome.astype(np.float32), tied=True)
+        return replace(kept, count=exact(number))._slim()
 
     def halved(self) -> Self:
         """The votes with half of each tie for either side, as read with ``ties="half"``.
@@ -663,13 +650,10 @@ class Comparisons(Judgements):
 
     def components(self) -> list[tuple[Any, ...]]:
         """The connected components of the graph of comparisons."""
-        size = len(self.items)
-        label = np.arange(size)
+        label = np.arange(len(self.items))
         for piece in self.chunks(PIECE):
             real = np.asarray(piece.weight) > 0
-            ends = label[np.asarray(piece.first)[real]], label[np.asarray(piece.second)[real]]
-            graph = scipy.sparse.coo_array((np.ones(len(ends[0]), bool), ends), (size, size))
-            label = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][label]
+            label = merged(label, np.asarray(piece.first)[real], np.asarray(piece.second)[real])
         groups = pd.Series(self.items, dtype=object).groupby(label).agg(tuple)
         return sorted(groups, key=len, reverse=True)
 
@@ -750,16 +734,10 @@ class Comparisons(Judgements):
         column = np.full(self.num_rows, code, np.int32)
         return replace(self, stratum=column, strata=strata)
 
-    def plain_columns(self) -> tuple[str, ...]:
-        """Columns of one number a row; strata are codes of names, by `question_names`."""
-        return tuple(name for name in super().plain_columns() if name != "stratum")
-
-    def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
-        """Names that each row asks about, its stratum, and who is asked."""
-        columns = super().question_names()
-        if self.stratum is None:
-            return columns
-        return columns | {"stratum": names_array(self.strata)[np.asarray(self.stratum)]}
+    @classmethod
+    def axis_of(cls, column: str) -> str | None:
+        """Axis of the names behind a column of codes, also of the stratum that some rows have."""
+        return column if column == "stratum" else super().axis_of(column)
 
     def at_equal_features(self, like: Self) -> Self:
         """With the features of other data, equal on both sides, unless there are features."""

@@ -1,21 +1,30 @@
-"""Parts of judgements that share neither judges nor what is asked about."""
+"""Graphs of judgements: parts that share nothing, and votes that tell no distances, no order of
+items, or no position bias apart from them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Int
+import scipy.sparse.linalg
+from jaxtyping import Float, Int
 from scipy.sparse.csgraph import connected_components
 
 from raters.judgements.base import PIECE, Judgements
 from raters.judgements.counts import Codes
 from raters.judgements.names import shorten, warn_data
 
+if TYPE_CHECKING:
+    from raters.judgements.comparisons import Comparisons
+
 # Least number of rows of a part that counts as one.
 _FEWEST = 2
+# Rows in which two votes mostly contradict each other, if any do.
+_FEW = 100_000
+# Share of the information about a position bias below which rewards imitate most of it.
+MIXED_ORDER = 0.5
 
 
 class Connected(NamedTuple):
@@ -23,6 +32,13 @@ class Connected(NamedTuple):
 
     number: int
     part: dict[str, Int[np.ndarray, " name"]]
+
+
+def merged(label: Codes, one: Codes, other: Codes) -> Codes:
+    """Labels of nodes, of which those that some links join are the same."""
+    ends, number = (label[one], label[other]), len(label)
+    graph = scipy.sparse.coo_array((np.ones(len(one), bool), ends), (number, number))
+    return np.asarray(connected_components(graph, directed=False)[1][label])
 
 
 def connected(data: Judgements) -> Connected:
@@ -40,9 +56,7 @@ def connected(data: Judgements) -> Connected:
             for axis in axes
             for codes in piece.code_arrays(axis)
         ]
-        one, other = label[np.concatenate(ends, axis=1)]
-        graph = scipy.sparse.coo_array((np.ones(len(one), bool), (one, other)), (len(label),) * 2)
-        label = connected_components(graph, directed=False)[1][label]
+        label = merged(label, *np.concatenate(ends, axis=1))
     in_part = np.bincount(label, rows, len(label))
     number = int((in_part >= _FEWEST).sum())
     rank = np.empty(len(in_part), int)
@@ -86,3 +100,70 @@ def part_of(parts: Sequence[Int[np.ndarray, " judge"]], place: int, data: Judgem
         return ""
     names = [data.judges[code] for code in parts[place]]
     return f" in the part of {shorten(names)} (who share no item with the others)"
+
+
+# ---------------------------------------------------------------- votes
+
+
+def is_even(votes: Comparisons) -> bool:
+    """True if each row has as many wins for the one side as for the other."""
+    for piece in votes.halved().chunks(_FEW):
+        count = np.ones(piece.num_rows) if piece.count is None else np.asarray(piece.count)
+        if not np.array_equal(2 * np.asarray(piece.wins), count):
+            return False
+    return True
+
+
+def is_separated(votes: Comparisons) -> bool:
+    """True if the graph of who won against whom has several arcs and no cycle."""
+    number = votes.num_items
+    arcs = np.empty(0, np.int64)  # winner · number of items + loser
+    for piece in votes.halved().chunks(_FEW):
+        first, second = (np.asarray(side, np.int64) for side in (piece.first, piece.second))
+        wins = np.asarray(piece.wins)
+        lost = (np.ones(len(wins)) if piece.count is None else np.asarray(piece.count)) - wins
+        ends = [(first, second, wins), (second, first, lost)]
+        new = [(one * number + other)[won > 0] for one, other, won in ends]
+        arcs = np.unique(np.concatenate([arcs, *new]))
+        if np.isin(arcs % number * number + arcs // number, arcs).any():
+            return False
+    if len(arcs) < 2:
+        return False
+    graph = scipy.sparse.coo_array(
+        (np.ones(len(arcs), bool), np.divmod(arcs, number)), shape=(number, number)
+    )
+    parts = connected_components(graph, connection="strong")[0]
+    return bool(parts == number)
+
+
+def order_share(votes: Comparisons) -> float:
+    """Share of the information about a position's advantage that rewards cannot imitate, 0 to 1."""
+    return free_share(votes, None)
+
+
+def free_share(votes: Comparisons, values: Float[np.ndarray, " comparison"] | None) -> float:
+    """Share of the information about a coefficient that rewards cannot imitate."""
+    return 1 - imitated(votes, values)[1]
+
+
+def imitated(
+    votes: Comparisons, values: Float[np.ndarray, " comparison"] | None
+) -> tuple[Float[np.ndarray, " item"], float]:
+    """Rewards that imitate a feature best, and the share of its information that they imitate."""
+    number = votes.num_items
+    moment, total, begin = np.zeros(number), 0.0, 0
+    across = scipy.sparse.csr_array((number, number))
+    for piece in votes.chunks(_FEW):
+        count = np.asarray(piece.weight, float)
+        value = np.ones(len(count)) if values is None else values[begin : begin + len(count)]
+        begin += len(count)
+        sides = np.asarray(piece.first), np.asarray(piece.second)
+        moment += np.bincount(sides[0], count * value, number)
+        moment -= np.bincount(sides[1], count * value, number)
+        across = across + scipy.sparse.csr_array((count, sides), shape=(number, number))
+        total += (count * value**2).sum()
+    across = across + across.T
+    laplacian = scipy.sparse.diags_array(np.asarray(across.sum(1)).ravel()) - across
+    # The moment is orthogonal to the constant rewards that the Laplacian does not see.
+    reward, _ = scipy.sparse.linalg.cg(laplacian, moment, rtol=1e-6, maxiter=500)
+    return reward, float(np.clip(moment @ reward / total, 0, 1)) if total else 0.0

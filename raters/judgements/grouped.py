@@ -15,7 +15,7 @@ from raters.errors import DataError, refuse_data
 from raters.errors.validation import checked, one_of, places
 from raters.judgements.base import Judgements
 from raters.judgements.counts import Codes, pad_to
-from raters.judgements.names import Names, match_names, names_array, names_from_json
+from raters.judgements.names import Names, match_names, names_from_json
 
 
 class Grouped(Judgements):
@@ -56,11 +56,6 @@ class Grouped(Judgements):
         """Codes of each row along an axis."""
         one_of("axis", axis, self.coords)
         return self.unit_code[self.group] if axis == self.unit else super().codes(axis)
-
-    def question_names(self) -> dict[str, Shaped[np.ndarray, " row"]]:
-        """Names of the group of each row, of what else it asks about, and of the judge."""
-        unit_names = names_array(self.coords[self.unit])[np.asarray(self.codes(self.unit))]
-        return {self.unit: unit_names} | super().question_names()
 
     def rows(self, index: Any) -> Self:
         """The given rows in their order; all groups stay."""

@@ -290,7 +290,7 @@ class Labels(Grouped, Answers):
     def to_frame(self) -> pd.DataFrame:
         """The labels as a table: ``item``, ``annotator`` and ``label`` by name, and ``count``."""
         real = self.rows(np.asarray(self.weight) > 0)
-        table = super(Labels, real).to_frame()
+        table = super(Answers, real).to_frame()  # also of labels that are yet to be given
         if self.family is not None:
             table["family"] = _named(self.families, np.asarray(real.codes("family")))
         for name in self.column_names:

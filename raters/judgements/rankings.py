@@ -57,14 +57,6 @@ Unranked = Literal["below", "not offered"]
 _MOST = 2**53
 
 
-def check_codes(size: int, depth: int, tied: bool) -> None:
-    """Raise where the orders have more numbers than double precision tells apart."""
-    if math.perm(size, depth) << (depth if tied else 0) > _MOST:
-        problem = f"places of {size} items have more orders than a journal can hold"
-        expected, line = "ask for fewer, or offer fewer items", "Candidates.sets(data, size=6)"
-        refuse_data("depth", depth, problem, expected, instead=f"rt.{line}")
-
-
 def order_code(positions: Sequence[int], size: int) -> int:
     """Number of an order in a mixed radix: first position's among all, next's among the rest, …."""
     code, rest = 0, list(range(size))
@@ -480,19 +472,6 @@ class Rankings(Judgements):
         """The questions without the answers: a row with a count becomes so many rows."""
         return replace(self._each(), place=None, count=None)
 
-    def shaped(self, outcomes: Any) -> Any:
-        """Places as a distribution draws them, one after the other, by ranking and position."""
-        return outcomes.reshape(np.shape(self.offered))
-
-    def some_outcomes(self) -> Int[np.ndarray, "ranking position"]:
-        """Places in the order of the codes; the last item is the worst where that is asked for."""
-        place = np.arange(1, np.shape(self.offered)[1] + 1)
-        placed = np.where(place <= np.asarray(self.depth)[:, None], place, 0)
-        if self.lowest is None:
-            return placed
-        is_last = place == (np.asarray(self.offered) >= 0).sum(1, keepdims=True)
-        return np.where(is_last & (np.asarray(self.lowest) > 0)[:, None], -1, placed)
-
     def answered(self, outcomes: Any) -> Self:
         """These questions with outcomes."""
         offered = np.asarray(self.offered)
@@ -502,7 +481,7 @@ class Rankings(Judgements):
         if column.size != offered.size or column.dtype.kind not in "iuf":
             expected = f"it must hold one place for each item offered, shape {offered.shape}"
             refuse_data("outcomes", outcomes, expected=expected)
-        place = self.shaped(column).astype(np.int32)
+        place = column.reshape(offered.shape).astype(np.int32)
         return replace(self, place=np.where(offered >= 0, place, 0))
 
     def _places(self, codes: Num[np.ndarray, " ranking"]) -> Int[np.ndarray, "ranking position"]:
@@ -510,7 +489,11 @@ class Rankings(Judgements):
         place = np.zeros(np.shape(self.offered), np.int32)
         for row, code in enumerate(codes.tolist()):
             size, named = self._shape_of(row)
-            check_codes(size, named, self.most_tied > 1)
+            if math.perm(size, named) << (named if self.most_tied > 1 else 0) > _MOST:
+                problem = f"places of {size} items have more orders than a journal can hold"
+                expected = "ask for fewer, or offer fewer items"
+                line = "rt.Candidates.sets(data, size=6)"
+                refuse_data("depth", named, problem, expected, instead=line)
             number = 1
             for tie in self._ties_of(row, int(code)):
                 place[row, tie] = number
@@ -682,7 +665,11 @@ class Rankings(Judgements):
         if self._asks_worst(row) and len(names) == named + 1:
             between = isinstance(names[-2], str) and names[-2].strip() in _BETWEEN
             names = [*names[:-2], names[-1]] if between else names
-        ties = [[self._position(row, one) for one in self._tied(name)] for name in names]
+        if self.most_tied > 1:
+            names = [name.split("=") if isinstance(name, str) else name for name in names]
+        places = [name if isinstance(name, (list, tuple)) else [name] for name in names]
+        known = [[super(Rankings, self).outcome_of(row, one) for one in tied] for tied in places]
+        ties = [[-1 if one is None else int(one) for one in tied] for tied in known]
         every = [position for tie in ties for position in tie]
         if named == size == len(every) + 1:
             ties.append([one for one in range(size) if one not in every][:1])
@@ -700,17 +687,6 @@ class Rankings(Judgements):
             refuse_data("answer", answer, problem, expected)
         return self._code_of(row, ties)
 
-    def _tied(self, name: Any) -> list[Any]:
-        """Names of the items in one place of an answer."""
-        if self.most_tied > 1 and isinstance(name, str):
-            return name.split("=")
-        return list(name) if self.most_tied > 1 and isinstance(name, (list, tuple)) else [name]
-
-    def _position(self, row: int, name: Any) -> int:
-        """Position of the item of a name; −1 of none."""
-        position = super().outcome_of(row, name)
-        return -1 if position is None else int(position)
-
     def _written(self, row: int, names: list[str]) -> str:
         """Names in each place, and of the worst, as an order in words."""
         size, named = self._shape_of(row)
@@ -723,13 +699,14 @@ class Rankings(Judgements):
         places = [" = ".join(names[position] for position in tie) for tie in ties]
         return self._written(row, places)
 
-    def single_outcomes(self, row: int) -> dict[float, int]:
-        """The number of the order of a row, and how often it was given."""
-        place = np.asarray(self.place)[self._place(row)]
-        numbers = [*np.unique(place[place > 0]), *([-1] if self._asks_worst(row) else [])]
-        ties = [np.flatnonzero(place == number).tolist() for number in numbers]
-        count = 1.0 if self.count is None else float(self.count[row])
-        return {self._code_of(row, ties): round(count)}
+    def single_outcomes(self) -> tuple[Codes, Numbers, Numbers]:
+        """Each row, the number of its order, and how often it was given."""
+        codes = np.zeros(self.num_rows)
+        for row, place in enumerate(np.asarray(self.place)):
+            numbers = [*np.unique(place[place > 0]), *([-1] if self._asks_worst(row) else [])]
+            ties = [np.flatnonzero(place == number).tolist() for number in numbers]
+            codes[row] = self._code_of(row, ties)
+        return np.arange(self.num_rows), codes, np.asarray(self.weight, float)
 
     def _shape_of(self, row: int) -> tuple[int, int]:
         """Number of items offered by a question, and of those to name."""
@@ -814,14 +791,8 @@ def _placed(column: Column, ranking: Codes) -> Codes:
             " driver who did not finish), or add 1 to all where they begin with 0",
             f"frame[{column.name!r}] = frame[{column.name!r}].where(frame[{column.name!r}] >= 1)",
         )
-    line = np.flatnonzero(~np.isnan(score))
-    order = line[np.lexsort((score[line], ranking[line]))]
-    sorted_codes, level = ranking[order], score[order]
-    begins = (np.diff(sorted_codes, prepend=-1) != 0) | (np.diff(level, prepend=0) != 0)
-    first = np.maximum.accumulate(np.where(begins, np.arange(len(line)), 0))
-    place = np.zeros(len(ranking), np.int32)
-    place[order] = place_within(sorted_codes)[first] + 1
-    return place
+    place = pd.Series(score).groupby(ranking).rank(method="min")
+    return place.fillna(0).to_numpy(np.int32)
 
 
 def wide_columns(frame: Any, places: Any, role: str, least: int, **others: Any) -> Columns:

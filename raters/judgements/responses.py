@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import numpy as np
-import pandas as pd
 
 from raters.judgements.answers import Answers
 from raters.judgements.roles import number_of, same_as, static
@@ -59,6 +57,7 @@ class Responses(Answers):
     judge = "person"
     answer_scale = "binary"
     success = ("p_correct", 1.0)
+    table_words = {1.0: 1, 0.0: 0}
 
     # ---------------------------------------------------------------- building
 
@@ -161,13 +160,6 @@ class Responses(Answers):
 
     num_persons = number_of("persons", "Number of persons, with responses or without.")
     num_responses = same_as("num_judgements", "Number of responses, counts included.")
-
-    def to_frame(self) -> pd.DataFrame:
-        """The responses by name: ``person``, ``item``, ``correct`` and ``count``."""
-        self.check_answered()
-        right, total = np.asarray(self.correct, float), np.asarray(self.weight, float)
-        table = self._by_outcome("correct", {1: right, 0: total - right})
-        return table.reset_index(drop=True)
 
     # ---------------------------------------------------------------- questions
 

@@ -170,10 +170,6 @@ class Together(Judgements):
         """The judgements of everybody else, in every part."""
         return self._without(tuple(names))
 
-    def some_outcomes(self) -> dict[str, Any]:
-        """Outcomes that the questions of each part can have, as `answered` takes them."""
-        return {name: part.some_outcomes() for name, part in self.by_name()}
-
     def answered(self, outcomes: Any) -> Self:
         """These questions with outcomes."""
         return replace(

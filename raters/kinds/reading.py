@@ -19,6 +19,8 @@ from raters.judgements.base import Judgements
 from raters.judgements.display import Tabled
 from raters.judgements.labels import Repeats
 from raters.judgements.names import counted, plural, shown, warn_data
+from raters.judgements.reading.answers import Table, no_question
+from raters.judgements.reading.exports import recognised
 from raters.judgements.reading.files import (
     as_table,
     content_of,
@@ -27,8 +29,6 @@ from raters.judgements.reading.files import (
     nested,
     several,
 )
-from raters.judgements.reading.formats import recognised
-from raters.judgements.reading.tables import Table, no_question
 from raters.judgements.reading.wide import wide
 from raters.kinds import Kind, kind_named, kind_of, registered_kinds
 from raters.kinds.shapes import (

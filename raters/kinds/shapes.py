@@ -15,7 +15,7 @@ import pandas as pd
 from raters.errors import refuse, refuse_data
 from raters.errors.validation import is_list
 from raters.judgements.names import plural, shorten
-from raters.judgements.reading.tables import Table
+from raters.judgements.reading.answers import Table
 from raters.kinds import Kind, Reader
 
 # Usual names of the column of those who judge; a person who answers items is no annotator.

@@ -20,8 +20,8 @@ from raters.errors import refuse
 from raters.errors.validation import checked, share, whole
 from raters.fitting.result import check_several, draws_of, model_of, program_of, thinned
 from raters.judgements.comparisons import Comparisons
+from raters.judgements.connection import imitated
 from raters.judgements.rankings import Rankings
-from raters.judgements.separation import imitated
 from raters.kinds import AuditContext, Column, finding, kind_of
 from raters.model import Values
 from raters.program import Program

@@ -12,8 +12,8 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.judgements.comparisons import Comparisons
+from raters.judgements.connection import free_share
 from raters.judgements.names import shorten
-from raters.judgements.separation import free_share
 from raters.model import Values
 from raters.terms.base import Term
 

@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.judgements.comparisons import Comparisons
-from raters.judgements.separation import MIXED_ORDER, order_share
+from raters.judgements.connection import MIXED_ORDER, order_share
 from raters.model import Values
 from raters.terms.base import Term, sample_about_mean
 

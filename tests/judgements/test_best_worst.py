@@ -102,7 +102,7 @@ def test_best_and_worst_in_words() -> None:
         assert asked.outcome_of(0, same) == outcome
     one = asked.rows([0]).answered(np.array([outcome]))
     assert one.place.tolist() == [[-1, 0, 0, 1]]
-    assert one.single_outcomes(0) == {outcome: 1}
+    assert [each.tolist() for each in one.single_outcomes()] == [[0], [outcome], [1]]
     for wrong in ("tea", "tea > tea", "tea > milk > beer", "...", ["tea", "wine"], "a > ... > b"):
         with pytest.raises(DataError):
             asked.outcome_of(0, wrong)
@@ -162,7 +162,7 @@ def test_whatever_is_read_fits_together_and_is_written_and_read_again(table) -> 
     named = answers.place < 0
     assert (named.sum(1) == (0 if answers.lowest is None else answers.lowest)).all()
     assert (number[named] == np.where(there, number, 0).max(1)[named.any(1)]).all()
-    codes = [next(iter(answers.single_outcomes(row))) for row in range(answers.num_rows)]
+    codes = answers.single_outcomes()[1].tolist()
     told = dataclasses.replace(answers, place=None).answered(np.array(codes))
     np.testing.assert_array_equal(told.place, answers.place)
     # The order of the rows, and of the columns of items, does not matter.

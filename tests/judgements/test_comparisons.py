@@ -10,7 +10,7 @@ import pytest
 
 import raters as rt
 from raters.errors import DataError
-from raters.judgements import separation
+from raters.judgements import connection
 from tests import hand
 from tests.refusals import raises_about
 
@@ -201,4 +201,4 @@ def test_ratings_without_a_pair_are_refused(annotator):
 def test_rewards_imitate_an_advantage_of_the_first_unless_orders_are_mixed(rows, share) -> None:
     """By hand: of a before b before c, rewards ⅔ apart leave (⅓² + ⅓² + ⅓²) / 3."""
     votes = hand.ordered_votes(*[(*row, "first", "ann") for row in rows])
-    assert separation.order_share(votes) == pytest.approx(share, abs=1e-5)
+    assert connection.order_share(votes) == pytest.approx(share, abs=1e-5)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.judgements.separation import free_share, order_share
+from raters.judgements.connection import free_share, order_share
 
 QUALITY = np.array([-0.8, -0.3, 0.2, 0.9])
 LENGTH = np.array([1.5, 0.5, -0.5, -1.5])

@@ -1,9 +1,11 @@
-"""Answers in the exports of tools for annotation, and the table of those to one question."""
+"""Tables before their judgements are read, and those of the answers to one question of a tool."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +13,6 @@ import pandas as pd
 
 from raters.errors import DataError, refuse_data
 from raters.judgements.names import alike, in_order, name_text, shorten, shown
-from raters.judgements.reading.tables import Table
 
 CHOICE, NUMBER, SIDE = "choice", "rating", "pairwise"
 # Roles of an answer of each form.
@@ -21,6 +22,52 @@ _SIDES = ("first", "second", "tie")
 _TRUTH = {CHOICE: "truth", NUMBER: "value"}
 # Endings of the names of two fields, of which one is about each side.
 _ENDS = (("a", "b"), ("1", "2"), ("first", "second"), ("left", "right"), ("one", "two"))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, and what is known of it.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Of a large file of Parquet, its first rows.
+    form : str
+        What the table was recognised as, for the person who gave it; empty for a plain one.
+    roles : mapping
+        Columns and settings of readers by role.
+    notes : tuple of str
+        What was left out.
+    gold : pandas.DataFrame, optional
+        Known truths, as `raters.audit` takes them.
+    question : str
+        Of an export, the question whose answers these are.
+    classes : tuple of str
+        Of answers with several choices, the classes of which it is asked whether they were chosen.
+    path : Path, optional
+        File or folder of Parquet to be read row by row.
+    """
+
+    frame: pd.DataFrame
+    form: str = ""
+    roles: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    gold: pd.DataFrame | None = None
+    question: str = ""
+    classes: tuple[str, ...] = ()
+    path: Path | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(map(str, self.frame.columns))
+
+
+def no_question(control: str | None) -> None:
+    """Raise where a question is named, and the table has no several ones."""
+    if control is not None:
+        expected = "it is for exports with several questions; leave it out"
+        refuse_data("control", control, "names nothing in a plain table", expected)
 
 
 class Answer(NamedTuple):
@@ -46,6 +93,12 @@ def part(whole: Any, key: str, kind: type) -> Any:
     if not isinstance(whole, Mapping) or (value is not None and not isinstance(value, kind)):
         raise DataError(f"{key!r} in the export is {shown(value)}; expected {kind.__name__}")
     return value
+
+
+def check_name(value: Any, what: str, *, optional: bool = True) -> None:
+    """`DataError` unless a value of an export is a name or a number, or nothing."""
+    if not isinstance(value, (str, int, float)) and not (optional and value is None):
+        raise DataError(f"{what} is {shown(value)}; expected a name or a number")
 
 
 def has_keys(content: Any, *keys: str) -> bool:

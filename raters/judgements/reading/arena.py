@@ -15,8 +15,8 @@ import pandas as pd
 
 from raters.errors import refuse_data
 from raters.judgements.names import shorten
+from raters.judgements.reading.answers import Table, no_question
 from raters.judgements.reading.files import is_nested
-from raters.judgements.reading.tables import Table, no_question
 
 _ONE_HOT = ("winner_model_a", "winner_model_b", "winner_tie")
 _GAMES = ("model_1", "model_2", "g1_winner", "g2_winner")
@@ -24,18 +24,14 @@ _GAMES = ("model_1", "model_2", "g1_winner", "g2_winner")
 _JUDGES = ("judge", "annotator", "judge_hash", "user", "user_id", "evaluator", "worker", "rater")
 
 
-def recognise(frame: pd.DataFrame) -> bool:
-    """True for a table of two models and who won."""
-    names = set(map(str, frame.columns))
-    votes = {"model_a", "model_b"} <= names and ("winner" in names or {*_ONE_HOT} <= names)
-    return votes or {*_GAMES} <= names
-
-
-def table(frame: pd.DataFrame, control: str | None) -> Table:
-    """The votes, with the sides in the order of presentation."""
+def arena(frame: pd.DataFrame, control: str | None) -> Table | None:
+    """The votes between two models, with the sides in the order of presentation."""
+    there, notes = set(map(str, frame.columns)), list[str]()
+    votes = {"model_a", "model_b"} <= there and ("winner" in there or {*_ONE_HOT} <= there)
+    if not votes and not {*_GAMES} <= there:
+        return None
     no_question(control)
-    notes: list[str] = []
-    if {*_GAMES} <= {*frame.columns}:
+    if {*_GAMES} <= there:
         frame, notes = _games(frame)
     elif "winner" not in frame:
         frame = frame.assign(winner=_from_one_hot(frame))

@@ -19,13 +19,14 @@ from raters.judgements.reading.answers import (
     CHOICE,
     NUMBER,
     Answer,
+    Table,
+    check_name,
     chosen,
     has_keys,
     part,
     plain,
     table_of,
 )
-from raters.judgements.reading.tables import Table
 
 _STATUS = ("submitted", "discarded", "draft")
 _RESPONSES, _SUGGESTION = ".responses", ".suggestion"
@@ -41,21 +42,18 @@ class Response(NamedTuple):
     status: str
 
 
-def recognise(content: Any) -> bool:
-    """True for records with responses, and for rows with responses and their users."""
+def argilla(content: Any, control: str | None) -> Table | None:
+    """The responses to one question, in records or in rows with responses and their users."""
     if isinstance(content, pd.DataFrame):
         names = list(map(str, content.columns))
-        return any(f"{name}.users" in names for name in names if name.endswith(_RESPONSES))
-    records = _records(content)
-    return has_keys(records, "responses") and has_keys(records, "fields")
-
-
-def table(content: Any, control: str | None) -> Table:
-    """The responses to one question."""
-    if isinstance(content, pd.DataFrame):
+        if not any(f"{name}.users" in names for name in names if name.endswith(_RESPONSES)):
+            return None
         records = [_nested(row) for row in content.to_dict("records")]
     else:
-        records = _records(content)
+        is_index = isinstance(content, dict) and has_keys(list(content.values()), "responses")
+        records = list(content.values()) if is_index else content
+        if not has_keys(records, "responses") or not has_keys(records, "fields"):
+            return None
     left = Counter[str]()
     people = list(_answers(responses(records), left))
     answers = [*people, *_none_chosen(people), *_answers(_suggestions(records), left)]
@@ -86,12 +84,6 @@ def _none_chosen(people: list[Answer]) -> Iterator[Answer]:
                 yield one._replace(control=question, form=CHOICE, value=[])
 
 
-def _records(content: Any) -> Any:
-    """Records of a list, or of a mapping from their names."""
-    is_index = isinstance(content, dict) and has_keys(list(content.values()), "responses")
-    return list(content.values()) if is_index else content
-
-
 def responses(records: Any) -> Iterator[Response]:
     """Responses to all questions."""
     for record in records:
@@ -102,10 +94,7 @@ def responses(records: Any) -> Iterator[Response]:
                 status, user = part(one, "status", str) or "submitted", one.get("user_id")
                 if status not in _STATUS:
                     raise DataError(f"a response to {question!r} has the status {shown(status)}")
-                if not isinstance(user, (str, int, float, type(None))):
-                    raise DataError(
-                        f"a user of the export is {shown(user)}; expected a name or a number"
-                    )
+                check_name(user, "a user of the export")
                 if status == "submitted" and one.get("value") is None:
                     raise DataError(f"a response to {question!r} has no 'value'")
                 yield Response(record, question, one.get("value"), user, status)

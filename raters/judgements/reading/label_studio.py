@@ -20,13 +20,14 @@ from raters.judgements.reading.answers import (
     NUMBER,
     SIDE,
     Answer,
+    Table,
+    check_name,
     chosen,
     has_keys,
     part,
     plain,
     table_of,
 )
-from raters.judgements.reading.tables import Table
 
 # Types of regions by the keys of their values.
 _TYPES = {"choices": "choices", "rating": "rating", "number": "number", "selected": "pairwise"}
@@ -51,19 +52,15 @@ class Annotation(NamedTuple):
     is_predicted: bool = False
 
 
-def recognise(content: Any) -> bool:
-    """True for tasks with annotations or predictions, and for rows of JSON-MIN."""
+def label_studio(content: Any, control: str | None) -> Table | None:
+    """The answers to one question, of tasks with annotations or of rows of JSON-MIN."""
     if isinstance(content, pd.DataFrame):
-        return {*_OF_ROWS} <= set(content.columns)
-    tasks = [content] if isinstance(content, dict) else content
-    return any(has_keys(tasks, *keys) for keys in _KEYS)
-
-
-def table(content: Any, control: str | None) -> Table:
-    """The answers of an export to one question."""
-    if isinstance(content, pd.DataFrame):
+        if not {*_OF_ROWS} <= set(content.columns):
+            return None
         return table_of("Label Studio CSV", _rows(content.to_dict("records")), {}, control)
     tasks = [content] if isinstance(content, dict) else content
+    if not any(has_keys(tasks, *keys) for keys in _KEYS):
+        return None
     if has_keys(tasks, *_OF_ROWS):
         return table_of("Label Studio JSON-MIN", _rows(tasks), {}, control)
     answers, left = list[Answer](), Counter[str]()
@@ -94,8 +91,7 @@ def _check_tasks(tasks: list[Any]) -> None:
         raise DataError(f"the tasks are of the projects {shorten(projects)}; give one at a time")
     for task in tasks:
         number = task.get("id")
-        if isinstance(number, (dict, list)):
-            raise DataError(f"a task has the id {shown(number)}; expected a number or a text")
+        check_name(number, "the id of a task")
         if number is not None and known.setdefault(number, task.get("data")) != task.get("data"):
             raise DataError(f"two tasks have the id {number!r}; give one project at a time")
 
@@ -109,9 +105,7 @@ def annotations_in(tasks: Any) -> Iterator[Annotation]:
             user = one.get("completed_by")
             users = [user.get("email"), user.get("id")] if isinstance(user, Mapping) else [user]
             for name in users:
-                if not isinstance(name, (str, int, float, type(None))):
-                    expected = "expected a name or a number"
-                    raise DataError(f"a user of the export is {shown(name)}; {expected}")
+                check_name(name, "a user of the export")
             yield Annotation(
                 task,
                 [name for name in users if name is not None] or [None],
@@ -172,8 +166,7 @@ def _rows(rows: list[Any]) -> list[Answer]:
         if not {*_OF_ROWS} <= {*names}:
             raise DataError(f"a row of the export is {shown(row)}, without id and annotator")
         who = row["annotator"]
-        if not isinstance(who, (str, int, float, type(None))):
-            raise DataError(f"an annotator is {shown(who)}; expected a name or a number")
+        check_name(who, "an annotator")
         between = names[names.index("id") + 1 : names.index("annotator")]
         data = plain({name: row[name] for name in names if name not in (*between, *_BEHIND, "id")})
         for name in between:

@@ -9,10 +9,9 @@ import pandas as pd
 
 from raters.judgements.answers import MOST_LEVELS
 from raters.judgements.names import name_text, shorten
-from raters.judgements.reading.answers import CHOICE, NUMBER, Answer, plain, table_of
+from raters.judgements.reading.answers import CHOICE, NUMBER, Answer, Table, plain, table_of
 from raters.judgements.reading.columns import read_number
 from raters.judgements.reading.files import is_nested, nested
-from raters.judgements.reading.tables import Table
 
 _PEOPLE = re.compile("annotator|worker|user|rater|judge|person|labell?er", re.I)
 _NUMBERS = re.compile("rating|score|stars?$", re.I)
@@ -25,21 +24,17 @@ _GOLD = re.compile("(.*_)?(gold|truth)(_.*)?|(true|correct)_label", re.I)
 # ---------------------------------------------------------------- cells that are lists
 
 
-def recognise(frame: pd.DataFrame) -> bool:
-    """True for a table with lists of names of annotators, and lists beside them."""
-    return _people(frame) is not None
-
-
-def table(frame: pd.DataFrame, control: str | None) -> Table:
-    """The answers in lists, each beside the list of who gave them."""
-    who = _people(frame)
-    lists = [name for name in nested(frame) if name != who and _is_beside(frame, name, who)]
+def lists(frame: pd.DataFrame, control: str | None) -> Table | None:
+    """The answers in lists, each beside a list of the annotators who gave them."""
+    if (who := _people(frame)) is None:
+        return None
+    beside = [name for name in nested(frame) if name != who and _is_beside(frame, name, who)]
     items = _item_column(frame, [name for name in frame if name not in nested(frame)])
     answers = []
     for place, row in enumerate(frame.to_dict("records")):
         data = plain(row)
         item = place if items is None else row[items]
-        for name in lists:
+        for name in beside:
             form = NUMBER if _NUMBERS.search(name) else CHOICE
             for person, value in zip(_cells(row[who]), _cells(row[name]), strict=True):
                 said = value if form == NUMBER else [value] * (value not in (None, ""))

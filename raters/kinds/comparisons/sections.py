@@ -8,7 +8,7 @@ from raters import kinds
 from raters.auditing.intervals import mean_and_interval, table
 from raters.auditing.ranks import ranked, ranked_by
 from raters.fitting.result import draws_of
-from raters.judgements.separation import MIXED_ORDER, order_share
+from raters.judgements.connection import MIXED_ORDER, order_share
 from raters.kinds.comparisons.audit import position_bias
 from raters.kinds.sections import shown, ties_of_equals
 from raters.models.comparisons.directions import competences
