@@ -15,7 +15,7 @@ import raters as rt
 from raters.inference.polya_gamma import plans, sets, sweep
 from raters.inference.polya_gamma.set_likelihood import Plain, Separate, Summed, Utilities
 from raters.model import Model
-from raters.models.rankings import _sites
+from raters.models import rankings
 from raters.program import pointwise_log_likelihood
 from raters.terms.worths import item_of
 
@@ -54,7 +54,7 @@ class _Described(Model[rt.Rankings]):
         with numpyro.plate("feature", 2):
             worth = numpyro.sample("worth", dist.Normal(0.0, 1.0))
         features = jnp.asarray(np.random.default_rng(1).normal(size=(5, 2)))
-        _sites.observe(features[item_of(data)] @ worth, data)
+        rankings.observe(features[item_of(data)] @ worth, data)
 
 
 @pytest.mark.slow

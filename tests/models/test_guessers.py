@@ -18,7 +18,7 @@ from scipy.stats import beta, dirichlet, lognorm
 import raters as rt
 from raters.distributions.type_mixture import TypeMixture
 from raters.kinds.labels.audit import type_probs
-from raters.models.labels.guesser_dawid_skene import ways_of_guessing
+from raters.models.labels.guessers import ways_of_guessing
 from raters.program import Program
 
 _COLUMNS = ("item", "annotator", "label")

@@ -230,8 +230,6 @@ def test_tables_give_the_density_its_gradient_and_its_information(small) -> None
 
 
 def test_a_million_numbers_are_enough_to_refuse(small, monkeypatch) -> None:
-    from raters.models import on_nodes
-
-    monkeypatch.setattr(on_nodes.OnNodes, "most_cells", 100)
+    monkeypatch.setattr(rt.ManyFacet, "most_cells", 100)
     reason = rt.PGEM().why_not(Program(rt.ManyFacet(), small))
     assert "on 41 nodes" in reason

@@ -25,7 +25,7 @@ from raters.kinds import AuditLimits, Quantities, sections
 from raters.kinds.orders import OrderCalibration, PerCompetence
 from raters.kinds.sections import shown
 from raters.model import Values
-from raters.models.ratings.facets import FacetModel
+from raters.models.ratings import FacetModel
 from raters.program import Program
 
 # Nodes of the standard normal rewards over which ratings are averaged, and their weights.

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logsumexp
 
 from raters.judgements.comparisons import Comparisons
-from raters.model import OPEN_MIRROR, Values
+from raters.model import OPEN_MIRROR, Values, in_mirror
 
 # Points of the integral over a competence, draws, steps to a mode, and rows at a time.
 _POINTS, _DRAWS, _STEPS, _ROWS = 120, 32, 60, 1 << 13
@@ -49,10 +49,7 @@ def reversal(
     reward = flat["reward"]
     if not _can_tell(data) or not all(np.isfinite(value).all() for value in flat.values()):
         return 0.0
-    side = _sides(reward)
-    if not side.any():
-        return 0.0
-    here = side == (1 if (side > 0).mean() >= 0.5 else -1)
+    here = ~in_mirror(reward)
     around = {name: value[here] for name, value in flat.items()}
     bias = around["position_bias"].mean(0) if "position_bias" in flat else np.zeros(1)
 
@@ -88,18 +85,6 @@ def _can_tell(data: Comparisons) -> bool:
         and data.tells_judges_apart()
         and bool(data.judgements_by(data.judge).max() <= _MOST_VOTES)
     )
-
-
-def _sides(reward: Float[np.ndarray, "draw item"]) -> Float[np.ndarray, " draw"]:
-    """Sign of each draw along the direction in which draws are largest: 1, −1, or all 0."""
-    axis = reward[0]
-    for _ in range(20):
-        axis = reward.T @ (reward @ axis)
-        size = np.linalg.norm(axis)
-        if size < 1e-12:
-            return np.zeros(len(reward))
-        axis = axis / size
-    return np.sign(reward @ axis)
 
 
 def _is_open(density: _Marginal, mean: Float[np.ndarray, " item"]) -> bool:
