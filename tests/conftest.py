@@ -45,7 +45,7 @@ _LONG_EXAMPLES = {
     "raters.auditing.audit.audit",
     "raters.auditing.audit.drop",
     "raters.models.comparisons.tastes.FactorBTL",
-    "raters.models.responses.ideal_point.IdealPoint",
+    "raters.models.responses.logistic.IdealPoint",
 }
 
 

@@ -19,6 +19,9 @@ from raters.judgements.patterns import Patterns
 from raters.model import Marginal, Model, Values
 from raters.models.settings import CheckedModel
 
+Nodes = Float[Array, " node"]
+# Rows of patterns, and how often each came.
+Rows = tuple[dist.Distribution, Any]
 # Nodes lie within so many standard deviations, and are at least so many.
 _REACH, _FEWEST = 6.0, 41
 # Distance of the nodes in standard deviations of what the answers to one name tell. The error of
@@ -45,10 +48,8 @@ class Integrable[Data: Judgements](CheckedModel[Data]):
         """Start of these sites, of the data or their patterns."""
 
     @abc.abstractmethod
-    def rows_at(
-        self, node: Float[Array, " node"], sites: Values, data: Patterns
-    ) -> tuple[dist.Distribution, Any]:
-        """Distribution of the rows of patterns at each node, and how often each row came."""
+    def rows_at(self, node: Nodes, sites: Values, data: Patterns) -> Rows:
+        """Distribution of the rows of patterns at each node."""
 
     def num_nodes(self, patterns: Patterns) -> int:
         """Number of nodes that lie as close as the answers of any pattern tell its number."""
@@ -87,9 +88,7 @@ class OnScale[Data: Judgements](Integrable[Data]):
             given = getattr(data, data.answer)
             numpyro.sample(self.observed, Repeated(answer, data.count), obs=given)
 
-    def rows_at(
-        self, node: Float[Array, " node"], sites: Values, data: Patterns
-    ) -> tuple[dist.Distribution, Any]:
+    def rows_at(self, node: Nodes, sites: Values, data: Patterns) -> Rows:
         shape = (data.num_facets, len(node))
         code = jnp.broadcast_to(jnp.arange(data.num_facets)[:, None], shape)
         answers = self.answers_at(jnp.broadcast_to(node, shape), code, sites, data.num_answers)

@@ -11,7 +11,7 @@ import numpyro
 from jaxtyping import Array, Float
 
 from raters.distributions import choices
-from raters.distributions.davidson_luce import DavidsonLuce
+from raters.distributions.ties import DavidsonLuce
 from raters.judgements.rankings import Rankings
 from raters.model import Values
 from raters.models.of_terms import TermModel
@@ -62,13 +62,9 @@ class RankingModel(TermModel[Rankings]):
     """Model of rankings by choices in stages, with utilities made of terms."""
 
     words = "rankings"
+    ties_reference = "firth2019davidson"
     ties: Literal["davidson"] | None = None
     tie_propensity = "shared"
-
-    @property
-    def cited(self) -> tuple[str, ...]:
-        own, *of_terms = super().cited
-        return (own, "" if self.ties is None else "firth2019davidson", *of_terms)
 
     def generate(self, data: Rankings) -> None:
         if self.types is None:

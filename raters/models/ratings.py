@@ -11,7 +11,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.distributions.levels import NormalLevel
+from raters.distributions.normals import NormalLevel
 from raters.errors import Reason
 from raters.judgements.answers import MOST_LEVELS
 from raters.judgements.ratings import Ratings

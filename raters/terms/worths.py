@@ -19,7 +19,6 @@ from raters.judgements.counts import mean_ranks, standing
 from raters.judgements.names import shorten
 from raters.judgements.rankings import Rankings
 from raters.model import Shift, Symmetry, Values
-from raters.terms.base import spread_of
 from raters.terms.rewards import Scaled
 from raters.terms.types import Mixed, data_warnings
 
@@ -50,8 +49,7 @@ class Worths(Scaled):
         """Log-odds of being ahead of another item, centred."""
         before = table_of_pairs(data, tied=0.5)
         worth = np.log((before.sum(1) + 1) / (before.sum(0) + 1))
-        start: Values = {"worth": jnp.asarray(worth - worth.mean())}
-        return start | ({"worth_scale": jnp.asarray(spread_of(worth))} if self.scales else {})
+        return self.started(worth - worth.mean())
 
     def warnings(self, data: Rankings) -> tuple[str, ...]:
         return of_unbounded(data, self.scale)

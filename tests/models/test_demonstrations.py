@@ -12,8 +12,13 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.models.demonstrations.shaping import unidentified, without_unidentified
-from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy, soft_values
+from raters.models.demonstrations.soft_policy import (
+    Dynamics,
+    log_soft_policy,
+    soft_values,
+    unidentified,
+    without_unidentified,
+)
 from raters.program import pointwise_log_likelihood
 
 

@@ -12,8 +12,7 @@ from scipy.special import expit, softmax
 from scipy.stats import norm, spearmanr
 
 import raters as rt
-from raters.distributions.levels import NormalLevel
-from raters.distributions.normals import OrderedNormal
+from raters.distributions.normals import NormalLevel, OrderedNormal
 from raters.distributions.rows import Tabulated
 from raters.inference.polya_gamma import tables
 from raters.models.responses.graded_response import level_log_probs

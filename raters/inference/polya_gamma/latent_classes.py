@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from scipy.special import softmax
 
 from raters.distributions import RowMixture
-from raters.distributions.type_mixture import TypeMixture, log_beta
+from raters.distributions.labels import TypeMixture, log_beta
 from raters.inference.arrays import Classes, EntryDraws, PerRow, Rng, Scalar, Sites
 from raters.inference.polya_gamma import augmentation
 from raters.model import Model, Values

@@ -8,8 +8,8 @@ from raters import kinds
 from raters.auditing.intervals import mean_and_interval, table
 from raters.fitting.result import draws_of
 from raters.kinds.sections import shown, ties_of_equals
+from raters.models.comparisons.contradictions import MOST, information_shares
 from raters.models.comparisons.directions import competences
-from raters.models.comparisons.takeover import MOST, information_shares
 from raters.terms.ties import ties_of
 
 # Draws that shares of an interval are computed of.

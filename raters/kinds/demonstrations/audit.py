@@ -25,7 +25,7 @@ from raters.kinds import AuditLimits, Quantities
 from raters.kinds.sections import shown, signs
 from raters.model import Values
 from raters.models.demonstrations import BehaviouralCloning, MaxEntIRL
-from raters.models.demonstrations.shaping import unidentified, without_unidentified
+from raters.models.demonstrations.soft_policy import unidentified, without_unidentified
 from raters.program import Program
 
 # Draws of which policies are computed.

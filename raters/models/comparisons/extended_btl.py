@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from raters.judgements.comparisons import Comparisons
 from raters.model import Fit
-from raters.models.comparisons._reversal import open_reversal
+from raters.models.comparisons.contradictions import open_reversal, takeover
 from raters.models.comparisons.directions import directed_in
 from raters.models.comparisons.pairwise import VoteModel, added
-from raters.models.comparisons.takeover import takeover
 from raters.terms import Competence, Covariates, Guessers, PositionBias, Rewards, Strata, Term
 from raters.terms.competence import HIGH, Range, Width
 from raters.terms.ties import TieModel, TiePropensity

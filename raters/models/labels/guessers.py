@@ -14,7 +14,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from scipy.special import gammaln
 
-from raters.distributions.type_mixture import TypeMixture, log_beta
+from raters.distributions.labels import TypeMixture, log_beta
 from raters.judgements.labels import Labels
 from raters.model import Fit, Values
 from raters.models.labels import _sites
@@ -150,8 +150,8 @@ class GuesserDawidSkene(ConfusionModel):
     reference = "dawid1979maximum"
 
     def confusion(self, data: Labels) -> Float[Array, "annotator true_class label"]:
-        weight, *of_competent = _sample_types(data.num_classes)
-        concentration, log_normaliser = _components(*of_competent, data.num_classes)
+        weight, competent, adversary, alike = _sample_types(data.num_classes)
+        concentration, log_normaliser = _components(competent, adversary, alike, data.num_classes)
         ways = len(concentration) - 2
         log_share = jnp.array([0.0, *[-np.log(ways)] * ways, 0.0])
         log_share = jnp.broadcast_to(log_share, (data.num_annotators, ways + 2))

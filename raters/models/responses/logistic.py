@@ -10,18 +10,23 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import scipy.sparse
 from jaxtyping import Array, Float, Int
 from scipy.special import expit
 
 from raters.distributions.rows import votes_of
 from raters.judgements.patterns import Patterns
 from raters.judgements.responses import Responses
-from raters.model import Fit, Scale, Sign, Symmetry, Values
+from raters.model import Fit, Rotation, Scale, Sign, Symmetry, Values
 from raters.models.mirror import open_mirror
-from raters.models.on_nodes import Integrable, number_at
+from raters.models.on_nodes import Integrable, Nodes, Rows, number_at
+from raters.models.settings import CheckedModel
+from raters.terms.base import sample_vectors
 from raters.terms.competence import LOW
+from raters.terms.components import components
 
 Discrimination = Literal["positive", "signed"]
+PerRow = Float[Array, " *row"]
 # Logits per standard deviation of the ability for which the nodes lie close enough.
 _STEEPEST = 2.0
 
@@ -37,9 +42,7 @@ class Logistic(Integrable[Responses]):
         """Standard deviation of the abilities."""
 
     @abc.abstractmethod
-    def log_odds(
-        self, ability: Float[Array, " *row"], item: Int[Array, " *row"], sites: Values
-    ) -> Float[Array, " *row"]:
+    def log_odds(self, ability: PerRow, item: Int[Array, " *row"], sites: Values) -> PerRow:
         """Log-odds of a right response."""
 
     def generate(self, data: Responses) -> None:
@@ -50,9 +53,7 @@ class Logistic(Integrable[Responses]):
         with numpyro.plate("response", data.num_rows):
             numpyro.sample("correct", votes_of(logits, data.count), obs=data.correct)
 
-    def rows_at(
-        self, node: Float[Array, " node"], sites: Values, data: Patterns
-    ) -> tuple[dist.Distribution, Any]:
+    def rows_at(self, node: Nodes, sites: Values, data: Patterns) -> Rows:
         # Each log-odds needs its own index, as the conjugate updates read it row by row.
         shape = (data.num_rows, len(node))
         item = jnp.broadcast_to(jnp.asarray(data.facet)[:, None], shape)
@@ -122,9 +123,7 @@ class Rasch(Logistic):
     def ability_spread(self, sites: Values) -> Any:
         return sites["ability_scale"]
 
-    def log_odds(
-        self, ability: Float[Array, " *row"], item: Int[Array, " *row"], sites: Values
-    ) -> Float[Array, " *row"]:
+    def log_odds(self, ability: PerRow, item: Int[Array, " *row"], sites: Values) -> PerRow:
         return ability - sites["difficulty"][item]
 
     def start_others(self, data: Responses | Patterns) -> Values:
@@ -199,9 +198,7 @@ class TwoPL(Logistic):
     def ability_spread(self, sites: Values) -> Any:
         return 1.0
 
-    def log_odds(
-        self, ability: Float[Array, " *row"], item: Int[Array, " *row"], sites: Values
-    ) -> Float[Array, " *row"]:
+    def log_odds(self, ability: PerRow, item: Int[Array, " *row"], sites: Values) -> PerRow:
         return sites["discrimination"][item] * (ability - sites["difficulty"][item])
 
     def start_others(self, data: Responses | Patterns) -> Values:
@@ -215,6 +212,82 @@ class TwoPL(Logistic):
         if self.discrimination != "signed":
             return ()
         return open_mirror(fit.draws["ability"], data, "responses")
+
+
+@dataclass(frozen=True)
+class IdealPoint(CheckedModel[Responses]):
+    r"""Ideal-point model: persons have positions, and each item divides them along a direction.
+
+    .. math::
+
+        P(\text{yes} \mid p, i) = \sigma\Big(c_i + \sum_d b_{id} \, x_{pd}\Big), \qquad
+        x_{pd} \sim \mathrm{Normal}(0, 1), \quad b_{id} \sim \mathrm{Normal}(0, 2), \quad
+        c_i \sim \mathrm{Normal}(0, 5)
+
+    It follows from utilities that fall with the squared distance between a person's ideal point
+    and what a vote of yes, and one of no, would bring about (Clinton, Jackman and Rivers 2004). Of
+    a test it is `TwoPL` with slopes of either sign.
+
+    Positions are known up to a rotation or reflection: draws are turned towards their mean, on its
+    principal axes, each in the direction in which the person furthest from 0 is positive. With one
+    dimension only the sign is open.
+
+    Parameters
+    ----------
+    num_dimensions : int
+        Number of dimensions.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> votes = rt.Responses.from_wide(
+    ...     {"who": ["ann", "bob", "eve"], "bill 1": [1, 1, 0], "bill 2": [0, 0, 1]}, person="who")
+    >>> result = rt.fit(rt.models.IdealPoint(), votes, seed=0, progress=False)
+    >>> result.posterior["position"].dims
+    ('chain', 'draw', 'person', 'dimension')
+    """
+
+    num_dimensions: int = 1
+
+    reference = "clinton2004statistical"
+
+    blocks = (("position",), ("intercept", "slope"))
+    symmetries = (Rotation(("position", "slope")),)
+
+    def generate(self, data: Responses) -> None:
+        dimensions = ("dimension", self.num_dimensions)
+        position = sample_vectors("position", 1.0, ("person", data.num_persons), dimensions)
+        with numpyro.plate("item", data.num_items):
+            intercept = numpyro.sample("intercept", dist.Normal(0.0, 5.0))
+        slope = sample_vectors("slope", 2.0, ("item", data.num_items), dimensions)
+        logits = intercept[data.item]
+        for place in range(self.num_dimensions):
+            # One index for each row, as the conjugate updates read it.
+            column = np.full(data.num_rows, place)
+            logits = logits + slope[data.item, column] * position[data.person, column]
+        with numpyro.plate("response", data.num_rows):
+            numpyro.sample("correct", votes_of(logits, data.count), obs=data.correct)
+
+    def start(self, data: Responses) -> Values:
+        asked = np.maximum(data.judgements_by("item"), 1)
+        share = (data.answers_by("item")[:, 1] + 0.5) / (asked + 1)
+        weight = np.asarray(data.weight, np.float64)
+        correct = weight * share[np.asarray(data.item)] if data.correct is None else data.correct
+        apart = np.asarray(correct, np.float64) - weight * share[np.asarray(data.item)]
+        cells = (apart, (np.asarray(data.person), np.asarray(data.item)))
+        table = scipy.sparse.coo_array(cells, (data.num_persons, data.num_items)).tocsr()
+        return {
+            "position": components(table, self.num_dimensions),
+            "intercept": np.log(share / (1 - share)),
+            "slope": np.full((data.num_items, self.num_dimensions), 0.1),
+        }
+
+    def marginal(self, data: Responses) -> str:
+        """Why no mode can be found."""
+        return (
+            "the joint mode of positions and items is inconsistent for the items, and IdealPoint"
+            " has no form with the positions integrated out; use PGGibbs, NUTS or SVI"
+        )
 
 
 def _log_odds_of(data: Responses | Patterns, axis: str) -> Float[np.ndarray, " axis"]:
