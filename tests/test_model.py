@@ -37,6 +37,13 @@ def test_a_back_end_of_an_earlier_version_is_rebuilt_without_what_has_gone():
         from_json(text, (Model,), "model")
 
 
+def test_a_model_is_found_where_it_has_moved_to():
+    text = '{"class": "raters.models.labels.dawid_skene:DawidSkene", "fields": {"prevalence": 2.0}}'
+    assert from_json(text, (Model,), "model") == rt.DawidSkene(prevalence=2.0)
+    with pytest.raises(SettingError, match="does not bring"):
+        from_json(text.replace("raters.models", "raters.terms"), (Model,), "model")
+
+
 def test_models_that_differ_are_told_apart():
     assert len({*MODELS, rt.BTL()}) == len(MODELS)
 

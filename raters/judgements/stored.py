@@ -40,8 +40,7 @@ def imported_class(name: str, expected: tuple[type, ...]) -> type:
 
 def _derived(base: type) -> list[type]:
     """A class and all that derive from it, in order of definition along each branch."""
-    subclasses: list[type] = base.__subclasses__()
-    return [base, *(cls for subclass in subclasses for cls in _derived(subclass))]
+    return [base, *(cls for subclass in base.__subclasses__() for cls in _derived(subclass))]
 
 
 def part_of_tree(result: xr.DataTree, part: str) -> xr.DataTree:
@@ -52,12 +51,10 @@ def part_of_tree(result: xr.DataTree, part: str) -> xr.DataTree:
         every = {str(name): one for name, one in named.items()}
         return {name[len(prefix) :]: one for name, one in every.items() if name.startswith(prefix)}
 
-    groups = {name: own(result[name].data_vars) for name in ("observed_data", "constant_data")}
-    tree = xr.DataTree.from_dict(
-        {
-            group: xr.Dataset({name: array.variable for name, array in arrays.items()})
-            for group, arrays in groups.items()
-        }
-    )
+    variables = {
+        group: {name: array.variable for name, array in own(result[group].data_vars).items()}
+        for group in ("observed_data", "constant_data")
+    }
+    tree = xr.DataTree.from_dict({group: xr.Dataset(one) for group, one in variables.items()})
     tree.attrs.update(own(result.attrs) | {"data": json.loads(result.attrs[PARTS])[part]})
     return tree

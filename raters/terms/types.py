@@ -55,8 +55,7 @@ class Guessers(Term):
 
     def sample_weight(self) -> Float[Array, " type"]:
         """Sample the share of each type."""
-        prior = dist.Dirichlet(jnp.array(_SHARES))
-        return numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
+        return sample_weight(jnp.array(_SHARES))
 
     def sample(self, data: Comparisons) -> Float[Array, " type"]:
         return jnp.array(list(DIRECTIONS.values()))
@@ -85,7 +84,7 @@ class Mixed(Scaled):
 
     def sample_weight(self) -> Float[Array, " type"]:
         """Sample the share of each type."""
-        return sample_weight(self.number, self.concentration)
+        return sample_weight(jnp.full(self.number, self.concentration))
 
     def prepare(self, data: Data) -> Any:
         scale = super().prepare(data)
@@ -181,9 +180,9 @@ class LinearTypes(Mixed):
         return (*messages, *unlike_features(data))
 
 
-def sample_weight(num_types: int, concentration: float) -> Float[Array, " type"]:
+def sample_weight(concentration: Float[Array, " type"]) -> Float[Array, " type"]:
     """Sample the share of each type."""
-    prior = dist.Dirichlet(jnp.full(num_types, concentration))
+    prior = dist.Dirichlet(concentration)
     return numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
 
 

@@ -91,7 +91,7 @@ class LatentClassLogit(Utility):
         return (*super().symmetries, Permute((*self.terms, "type_weight"), share="type_weight"))
 
     def generate(self, data: Choices) -> None:
-        weight = sample_weight(self.num_types, 1.0)
+        weight = sample_weight(jnp.full(self.num_types, 1.0))
         choice = self.choice(self.utility(data), data)
         number, group = self._groups(data)
         facts: dict[str, Any] = {"unit": self.by, "latent_class": "type"}

@@ -18,9 +18,10 @@ from raters.distributions import ConfusedLabel, GroupedMixture
 from raters.distributions.labels import RightOrWrongLabel
 from raters.judgements.connection import judges_by_part, part_of
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Fit, Shift, Symmetry, Values, probability_of_mirror
+from raters.model import Exchange, Fit, Shift, Symmetry, Values
 from raters.models.labels._classes import Classifier, Prevalence
 from raters.models.labels._names import open_names, shares_of_names
+from raters.models.mirror import least_decided
 from raters.models.settings import CheckedModel
 
 
@@ -144,10 +145,8 @@ def below_chance(
 ) -> tuple[str, ...]:
     """Warn of a crowd that is worse than chance, and of two classes that may be exchanged."""
     if data.num_classes == 2:
-        parts = judges_by_part(data)
-        less = [probability_of_mirror(skill[..., judges] - chance) for judges in parts]
-        place = int(np.argmax(less))
-        if said := open_names({(1, 0): less[place]}, data, part_of(parts, place, data)):
+        less, whose = least_decided(skill - chance, data)
+        if said := open_names({(1, 0): less}, data, whose):
             return said
     low = np.flatnonzero(_crowd_mean(skill, data) < chance).tolist()
     return (CHANCE.format(chains=low),) if low else ()

@@ -19,6 +19,7 @@ from raters.judgements.labels import Labels
 from raters.model import Fit, Values
 from raters.models.labels import _sites
 from raters.models.labels._sites import AccuracyModel, ConfusionModel
+from raters.terms.types import sample_weight
 
 _TYPES = ("competent", "guesser", "adversary")
 # Prior of the shares of the types: numbers of annotators of each that it is worth.
@@ -37,8 +38,7 @@ _ANY = 0.02
 def _sample_types(num_classes: int) -> tuple[Array, Array, Array, Array]:
     """Sample the share of each type, the mean probability of a right label of the competent and of
     adversaries, and how alike the competent are."""
-    prior = dist.Dirichlet(jnp.array(_SHARES))
-    weight = numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
+    weight = sample_weight(jnp.array(_SHARES))
     # From 0, by chance, to 1.
     competence = numpyro.sample("mean_competence", dist.Beta(*_COMPETENCE))
     median, spread = _ALIKE
