@@ -293,8 +293,9 @@ def separation_warnings(
     """Warn of types without annotators, and of types that the judgements do not separate."""
     if responsibility is None or (num_types := responsibility.shape[1]) == 1:
         return ()
-    sentences = list(empty_types(responsibility, "annotator"))
     empty = int((responsibility.sum(0) < 1).sum())
+    rest = f". The {word}s speak for {num_types - empty} type(s)"
+    sentences = [text + rest for text in empty_types(responsibility, "annotator")]
     prior, posterior = entr(responsibility.mean(0)).sum(), entr(responsibility).sum(1).mean()
     if empty < num_types - 1 and prior - posterior < _LEAST_RESOLVED * prior:
         resolved = max(prior - posterior, 0.0) / prior
