@@ -44,8 +44,8 @@ _LONG_EXAMPLES = {
     "raters.acquisition.suggestions.synthesize",
     "raters.auditing.audit.audit",
     "raters.auditing.audit.drop",
-    "raters.models.comparisons.factor_btl.FactorBTL",
-    "raters.models.responses.ideal_point.IdealPoint",
+    "raters.models.comparisons.tastes.FactorBTL",
+    "raters.models.responses.logistic.IdealPoint",
 }
 
 

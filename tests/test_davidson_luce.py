@@ -14,8 +14,7 @@ from jax.test_util import check_grads
 from scipy.stats import chisquare
 
 from raters.distributions.choices import PlackettLuce
-from raters.distributions.davidson_luce import DavidsonLuce
-from raters.distributions.ties import Davidson
+from raters.distributions.ties import Davidson, DavidsonLuce
 
 _NONE = -1e9
 

@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from raters.distributions import GroupedMixture
 from raters.distributions.choices import NOT_OFFERED, PlackettLuce
-from raters.distributions.davidson_luce import DavidsonLuce
+from raters.distributions.ties import DavidsonLuce
 from raters.errors import SettingError
 from raters.judgements.counts import numbers_tied, standing
 from raters.model import Model, Values

@@ -228,7 +228,3 @@ class RowMixture(GroupedMixture):
             repeats=count,
             validate_args=validate_args,
         )
-
-    def log_prob(self, value: Array, intermediates: Any = None) -> Float[Array, " row"]:
-        """Return the log-probability of each row."""
-        return super().log_prob(value)

@@ -22,10 +22,13 @@ def imported_class(name: str, expected: tuple[type, ...]) -> type:
     """The class of a qualified name, among those that are defined and derive from the expected."""
     if not isinstance(name, str):
         raise SettingError(f"{name!r} names no class: the file was altered")
-    candidates = [cls for base in expected for cls in _derived(base)]
-    named = [cls for cls in candidates if qualified_name(cls) == name]
+    module, _, path = name.partition(":")
+    candidates = [cls for base in expected for cls in _derived(base) if cls.__qualname__ == path]
+    named = [cls for cls in candidates if cls.__module__ == module]
+    if not named and module.startswith("raters."):  # It has moved to another file of its room.
+        room = module.split(".")[:2]
+        named = [cls for cls in candidates if cls.__module__.split(".")[:2] == room]
     if not named:
-        module, _, path = name.partition(":")
         refuse(
             "kind",
             None,
@@ -37,8 +40,10 @@ def imported_class(name: str, expected: tuple[type, ...]) -> type:
 
 def _derived(base: type) -> list[type]:
     """A class and all that derive from it, in order of definition along each branch."""
-    subclasses: list[type] = base.__subclasses__()
-    return [base, *(cls for subclass in subclasses for cls in _derived(subclass))]
+    derived = [base]
+    for subclass in base.__subclasses__():
+        derived += _derived(subclass)
+    return derived
 
 
 def part_of_tree(result: xr.DataTree, part: str) -> xr.DataTree:
@@ -49,12 +54,10 @@ def part_of_tree(result: xr.DataTree, part: str) -> xr.DataTree:
         every = {str(name): one for name, one in named.items()}
         return {name[len(prefix) :]: one for name, one in every.items() if name.startswith(prefix)}
 
-    groups = {name: own(result[name].data_vars) for name in ("observed_data", "constant_data")}
-    tree = xr.DataTree.from_dict(
-        {
-            group: xr.Dataset({name: array.variable for name, array in arrays.items()})
-            for group, arrays in groups.items()
-        }
-    )
+    variables = {
+        group: {name: array.variable for name, array in own(result[group].data_vars).items()}
+        for group in ("observed_data", "constant_data")
+    }
+    tree = xr.DataTree.from_dict({group: xr.Dataset(one) for group, one in variables.items()})
     tree.attrs.update(own(result.attrs) | {"data": json.loads(result.attrs[PARTS])[part]})
     return tree

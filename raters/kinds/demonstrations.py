@@ -28,7 +28,7 @@ from raters.kinds.sections import shown, signs
 from raters.model import Values
 from raters.models import demonstrations as models
 from raters.models.demonstrations import BehaviouralCloning, MaxEntIRL
-from raters.models.demonstrations.shaping import unidentified, without_unidentified
+from raters.models.demonstrations.soft_policy import unidentified, without_unidentified
 from raters.program import Program
 
 # Columns of a table of transitions.

@@ -26,8 +26,7 @@ from raters.kinds.orders import OrderCalibration, PerCompetence
 from raters.kinds.sections import shown
 from raters.model import Values
 from raters.models import ratings as models
-from raters.models.ratings import ManyFacet
-from raters.models.ratings.facets import FacetModel
+from raters.models.ratings import FacetModel, ManyFacet
 from raters.program import Program
 
 # Nodes of the standard normal rewards over which ratings are averaged, and their weights.

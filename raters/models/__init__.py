@@ -1,80 +1,21 @@
-"""Models of judgements, one per file."""
+"""Models of judgements, by kind."""
 
-from raters.models.choices import (
-    LatentClassLogit,
-    MixedLogit,
-    MultinomialLogit,
-    MultinomialProbit,
-    NestedLogit,
-)
-from raters.models.comparisons import (
-    BTL,
-    ContextualBTL,
-    ExtendedBTL,
-    FactorBTL,
-    GuesserBTL,
-    HierarchicalBTL,
-    LinearExtendedBTL,
-    MixtureBTL,
-    PairwiseModel,
-)
-from raters.models.demonstrations import BehaviouralCloning, MaxEntIRL
+from raters.models import choices, comparisons, demonstrations, labels, rankings, ratings, responses
+from raters.models.choices import *
+from raters.models.comparisons import *
+from raters.models.demonstrations import *
 from raters.models.joint import JointModel
-from raters.models.labels import (
-    DawidSkene,
-    GuesserDawidSkene,
-    GuesserOneCoin,
-    HierarchicalDawidSkene,
-    ItemDifficulty,
-    MajorityVote,
-    OneCoin,
-    Pooled,
-    Raykar,
-    SharedMistakes,
-    Yan,
-)
+from raters.models.labels import *
 from raters.models.numpyro_program import numpyro_model
-from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce, PlackettLuce
-from raters.models.ratings import FineScale, ManyFacet
-from raters.models.responses import GradedResponse, IdealPoint, Rasch, TwoPL
+from raters.models.rankings import *
+from raters.models.ratings import *
+from raters.models.responses import *
 
-__all__ = [
-    "BTL",
-    "BehaviouralCloning",
-    "ContextualBTL",
-    "DawidSkene",
-    "ExtendedBTL",
-    "ExtendedPlackettLuce",
-    "FactorBTL",
-    "FineScale",
-    "GradedResponse",
-    "GuesserBTL",
-    "GuesserDawidSkene",
-    "GuesserOneCoin",
-    "HierarchicalBTL",
-    "HierarchicalDawidSkene",
-    "IdealPoint",
-    "ItemDifficulty",
-    "JointModel",
-    "LatentClassLogit",
-    "LinearExtendedBTL",
-    "MajorityVote",
-    "ManyFacet",
-    "MaxEntIRL",
-    "MixedLogit",
-    "MixtureBTL",
-    "MixturePlackettLuce",
-    "MultinomialLogit",
-    "MultinomialProbit",
-    "NestedLogit",
-    "OneCoin",
-    "PairwiseModel",
-    "PlackettLuce",
-    "Pooled",
-    "Rasch",
-    "Raykar",
-    "SharedMistakes",
-    "TwoPL",
-    "Yan",
-    "numpyro_model",
-]
+__all__ = ["JointModel", "numpyro_model"]
+__all__ += choices.__all__
+__all__ += comparisons.__all__
+__all__ += demonstrations.__all__
+__all__ += labels.__all__
+__all__ += rankings.__all__
+__all__ += ratings.__all__
+__all__ += responses.__all__

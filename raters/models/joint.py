@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import ItemsView, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpyro
@@ -17,8 +17,7 @@ from raters.errors import refuse
 from raters.errors.validation import nearest
 from raters.judgements.together import Together, axis_name, check_part_name
 from raters.model import Fit, Model, Permute, Symmetry, Values, references_of
-from raters.models._joint_part import Drawn, Group, PartOf
-from raters.models._joint_symmetries import joint_symmetries, named
+from raters.models._joint_part import Drawn, Group, PartOf, joint_symmetries, named
 
 Sites = Mapping[str, Mapping[str, Any]]
 _SUCH = "rt.models.JointModel({'votes': rt.ExtendedBTL(), 'labels': rt.models.OneCoin()})"
@@ -148,7 +147,7 @@ class JointModel(Model[Together]):
     # ---------------------------------------------------------------- the model
 
     # Blocks are those of one kind of judgement.
-    blocks: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    blocks = ()
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:

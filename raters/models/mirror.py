@@ -9,17 +9,22 @@ from raters.judgements.connection import judges_by_part, part_of
 from raters.model import OPEN_MIRROR, probability_of_mirror
 
 
-def open_mirror(competence: np.ndarray, data: Judgements, what: str) -> tuple[str, ...]:
-    """Say when the data leave open whether the crowd or its adversaries are right, in any part."""
+def least_decided(competence: np.ndarray, data: Judgements) -> tuple[float, str]:
+    """Probability of the mirror image in the part of the crowd that is worst, and that part."""
     parts = judges_by_part(data)
     less = [probability_of_mirror(competence[..., judges]) for judges in parts]
     place = int(np.argmax(less))
-    if less[place] < OPEN_MIRROR:
+    return less[place], part_of(parts, place, data)
+
+
+def open_mirror(competence: np.ndarray, data: Judgements, what: str) -> tuple[str, ...]:
+    """Say when the data leave open whether the crowd or its adversaries are right, in any part."""
+    less, whose = least_decided(competence, data)
+    if less < OPEN_MIRROR:
         return ()
-    whose = part_of(parts, place, data)
     return (
         f"the {what} leave open which way round the order{whose} is: by this model and its"
-        f" prior it is, with probability {less[place]:.2f}, the mirror image, in which"
+        f" prior it is, with probability {less:.2f}, the mirror image, in which"
         " adversaries are experts and experts adversaries; one annotator who is known to be"
         " good, or a few pairs whose order is known, would decide it",
     )

@@ -23,8 +23,11 @@ from raters.terms.types import Mixed, separation_warnings
 class TermModel[Data: Judgements](CheckedModel[Data]):
     """Model with a predictor made of terms."""
 
-    # What is judged, in words.
+    # What is judged, in words, and the works that a model with ties cites.
     words: ClassVar[str]
+    ties_reference: ClassVar[str]
+
+    ties: Any = None
 
     @property
     @abc.abstractmethod
@@ -42,7 +45,8 @@ class TermModel[Data: Judgements](CheckedModel[Data]):
 
     @property
     def cited(self) -> tuple[str, ...]:
-        return (self.reference, *(term.reference for term in self.predictor.every()))
+        ties = "" if self.ties is None else self.ties_reference
+        return (self.reference, ties, *(term.reference for term in self.predictor.every()))
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:

@@ -156,12 +156,6 @@ class Prepared(Term):
     def sample(self, data: Data) -> Float[Array, " *row"]:
         return self.finish(data, self.prepare(data))
 
-    @abc.abstractmethod
-    def prepare(self, data: Data) -> Any: ...
-
-    @abc.abstractmethod
-    def finish(self, data: Data, ready: Any) -> Float[Array, " *row"]: ...
-
 
 @dataclass(frozen=True)
 class Combined(Term):

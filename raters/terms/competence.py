@@ -75,8 +75,8 @@ class Competence(Prepared):
         if len(set(data.annotator.tolist())) > 1:
             return ()
         return (
-            "all votes are by one annotator, whose competence cannot be told from the scale of"
-            " the rewards; name the column that says who voted, or fit a model without"
+            f"all {data.row}s are by one annotator, whose competence cannot be told from the scale"
+            " of what it multiplies; name the column that says who judged, or fit a model without"
             " competences",
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,7 +30,7 @@ class Covariates(Term):
     needs = ("features",)
     linear = ("coefficient",)
 
-    reference: ClassVar[str] = "li2024style"
+    reference = "li2024style"
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         with numpyro.plate("feature", len(data.feature_names)):

@@ -30,6 +30,11 @@ class Scaled(Prepared):
         learned = dist.LogNormal(0.0, 1.0)
         return numpyro.sample(*self.scales, learned) if self.scale is None else self.scale
 
+    def started(self, value: Any) -> Values:
+        """Start of the site, and of its scale, above 0, where that is learned."""
+        scale = {name: jnp.asarray(spread_of(value)) for name in self.scales}
+        return {name: jnp.asarray(value) for name in self.linear or ()} | scale
+
 
 @dataclass(frozen=True)
 class Rewards(Scaled):
@@ -52,7 +57,7 @@ class Rewards(Scaled):
         return gap(reward, data)
 
     def start(self, data: Comparisons) -> Values:
-        return standardised(win_rates(data), self.scale)
+        return self.started(win_rates(data))
 
 
 @dataclass(frozen=True)
@@ -95,11 +100,3 @@ def win_rates(data: Comparisons) -> Float[np.ndarray, " item"]:
             played += np.bincount(np.asarray(side), count, data.num_items)
     reward = np.log((won + 1) / (played - won + 1))
     return reward - reward.mean()
-
-
-def standardised(
-    reward: Float[np.ndarray, " item"] | Float[np.ndarray, "item type"], scale: float | None
-) -> Values:
-    """Return start values for the reward sites, with a scale above 0."""
-    start: Values = {"reward": jnp.asarray(reward)}
-    return start | ({"reward_scale": jnp.asarray(spread_of(reward))} if scale is None else {})

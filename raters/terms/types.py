@@ -22,8 +22,9 @@ from raters.judgements.comparisons import Comparisons
 from raters.model import Permute, Shift, Symmetry, Values
 from raters.terms.base import Data, Term, spread_of
 from raters.terms.covariates import regression, unlike_features
-from raters.terms.rewards import Scaled, standardised, win_rates
+from raters.terms.rewards import Scaled, win_rates
 
+Profiles = Float[np.ndarray, "annotator feature"]
 # Sign of the competence of each type.
 DIRECTIONS = {"competent": 1.0, "guesser": 0.0, "adversary": -1.0}
 # Prior of the shares of these types.
@@ -47,15 +48,14 @@ class Guessers(Term):
 
     linear = ()
 
-    reference: ClassVar[str] = "raykar2012eliminating"
+    reference = "raykar2012eliminating"
     exchanged: ClassVar[tuple[tuple[str, tuple[int, ...]], ...]] = (("type_weight", (2, 1, 0)),)
     number: ClassVar[int] = len(DIRECTIONS)
     names: ClassVar[tuple[str, ...]] = tuple(DIRECTIONS)
 
     def sample_weight(self) -> Float[Array, " type"]:
         """Sample the share of each type."""
-        prior = dist.Dirichlet(jnp.array(_SHARES))
-        return numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
+        return sample_weight(jnp.array(_SHARES))
 
     def sample(self, data: Comparisons) -> Float[Array, " type"]:
         return jnp.array(list(DIRECTIONS.values()))
@@ -84,7 +84,7 @@ class Mixed(Scaled):
 
     def sample_weight(self) -> Float[Array, " type"]:
         """Sample the share of each type."""
-        return sample_weight(self.number, self.concentration)
+        return sample_weight(jnp.full(self.number, self.concentration))
 
     def prepare(self, data: Data) -> Any:
         scale = super().prepare(data)
@@ -95,7 +95,7 @@ class Mixed(Scaled):
             return numpyro.sample(*(self.linear or ()), dist.Normal(0.0, scale))
 
     @abc.abstractmethod
-    def profiles(self, data: Data) -> Float[np.ndarray, "annotator feature"]:
+    def profiles(self, data: Data) -> Profiles:
         """Features by which annotators are clustered."""
 
     @abc.abstractmethod
@@ -143,11 +143,11 @@ class Types(Mixed):
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, "row type"]:
         return ready[data.first[:, 0]] - ready[data.second[:, 0]]
 
-    def profiles(self, data: Comparisons) -> Float[np.ndarray, "annotator feature"]:
+    def profiles(self, data: Comparisons) -> Profiles:
         return mean_products(data, item_design(data))
 
     def start_of_parts(self, parts: Sequence[Comparisons]) -> Values:
-        return standardised(np.stack([win_rates(part) for part in parts], -1), self.scale)
+        return self.started(np.stack([win_rates(part) for part in parts], -1))
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class LinearTypes(Mixed):
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, "row type"]:
         return jnp.asarray(data.features)[:, 0] @ ready
 
-    def profiles(self, data: Comparisons) -> Float[np.ndarray, "annotator feature"]:
+    def profiles(self, data: Comparisons) -> Profiles:
         return mean_products(data, np.asarray(data.features, float))
 
     def start_of_parts(self, parts: Sequence[Comparisons]) -> Values:
@@ -180,9 +180,9 @@ class LinearTypes(Mixed):
         return (*messages, *unlike_features(data))
 
 
-def sample_weight(num_types: int, concentration: float) -> Float[Array, " type"]:
+def sample_weight(concentration: Float[Array, " type"]) -> Float[Array, " type"]:
     """Sample the share of each type."""
-    prior = dist.Dirichlet(jnp.full(num_types, concentration))
+    prior = dist.Dirichlet(concentration)
     return numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
 
 
@@ -190,10 +190,7 @@ def sample_weight(num_types: int, concentration: float) -> Float[Array, " type"]
 
 
 def clusters(
-    profile: Float[np.ndarray, "annotator feature"],
-    num_types: int,
-    rng: np.random.Generator,
-    tries: int,
+    profile: Profiles, num_types: int, rng: np.random.Generator, tries: int
 ) -> Int[np.ndarray, " annotator"]:
     """Assign a type to each annotator, by k-means of their profiles."""
     from scipy.cluster.vq import kmeans2
@@ -213,10 +210,7 @@ def clusters(
 
 
 def clustered[Data: Judgements](
-    data: Data,
-    profile: Float[np.ndarray, "annotator feature"],
-    number: int,
-    rng: np.random.Generator | None,
+    data: Data, profile: Profiles, number: int, rng: np.random.Generator | None
 ) -> tuple[Float[np.ndarray, " type"], list[Data]]:
     """Return shares of types, and the judgements of the annotators of each, by a clustering."""
     tries = _TRIES if rng is None else 1
@@ -225,7 +219,7 @@ def clustered[Data: Judgements](
     return shares(cluster, number), [data.take(of_type == code) for code in range(number)]
 
 
-def mean_products(data: Comparisons, features: Any) -> Float[np.ndarray, "annotator feature"]:
+def mean_products(data: Comparisons, features: Any) -> Profiles:
     """Return the mean product of votes and features for each annotator."""
     if data.wins is None:
         return np.zeros((data.num_annotators, features.shape[1]))
@@ -280,22 +274,30 @@ def data_warnings(
     )
 
 
+def empty_types(
+    responsibility: Float[np.ndarray, "unit type"] | None, unit: str
+) -> tuple[str, ...]:
+    """Warn of types without members."""
+    size = np.ones(1) if responsibility is None else responsibility.sum(0)
+    if not (empty := [f"type {code} ({size[code]:.2g})" for code in np.flatnonzero(size < 1)]):
+        return ()
+    return (
+        f"{len(empty)} of {len(size)} types hold less than one {unit}: {', '.join(empty)}; what"
+        " their parameters say is the prior",
+    )
+
+
 def separation_warnings(
     responsibility: Float[np.ndarray, "annotator type"] | None, word: str
 ) -> tuple[str, ...]:
     """Warn of types without annotators, and of types that the judgements do not separate."""
     if responsibility is None or (num_types := responsibility.shape[1]) == 1:
         return ()
-    sentences = []
-    size = responsibility.sum(0)
-    if empty := [f"type {code} ({size[code]:.2g})" for code in np.flatnonzero(size < 1)]:
-        sentences.append(
-            f"{len(empty)} of {num_types} types hold less than one annotator: {', '.join(empty)};"
-            f" what their parameters say is the prior. The {word}s speak for"
-            f" {num_types - len(empty)} type(s)"
-        )
+    empty = int((responsibility.sum(0) < 1).sum())
+    rest = f". The {word}s speak for {num_types - empty} type(s)"
+    sentences = [text + rest for text in empty_types(responsibility, "annotator")]
     prior, posterior = entr(responsibility.mean(0)).sum(), entr(responsibility).sum(1).mean()
-    if len(empty) < num_types - 1 and prior - posterior < _LEAST_RESOLVED * prior:
+    if empty < num_types - 1 and prior - posterior < _LEAST_RESOLVED * prior:
         resolved = max(prior - posterior, 0.0) / prior
         sentences.append(
             f"types are not separated: the {word}s tell {resolved:.0%} of what there is to know"

@@ -43,7 +43,7 @@ TIES = hand.ordered_votes(*TIED, ties="half").padded(6)
 VOTES = {
     "separation": (votes("ab bc cd ad", "pqpq"), "no vote contradicts another"),
     "disconnected": (votes("ab ba cd dc", "pqpq"), "falls into 2 components"),
-    "one annotator": (votes("ab bc cd da", "pppp"), "all votes are by one annotator"),
+    "one annotator": (votes("ab bc cd da", "pppp"), "all comparisons are by one annotator"),
     "ties": (TIES, "neither side has more votes"),
     "counts of a billion": (votes("ab bc cd", "pqp", 6e8, 1e9), ""),
 }

@@ -15,7 +15,7 @@ import scipy.optimize
 import raters as rt
 from raters.distributions.choices import Choice
 from raters.inference.polya_gamma.conditionals import Gaussian, joined, prior
-from raters.models.choices._utility import choices_made, set_of
+from raters.models.choices.multinomial_logit import choices_made, set_of
 from raters.program import log_joint
 
 # Neighbours along a line have nearly equal rewards.

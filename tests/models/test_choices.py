@@ -12,7 +12,7 @@ import pytest
 import scipy.stats
 
 import raters as rt
-from raters.distributions.correlated_choices import NestedChoice, ProbitChoice
+from raters.distributions.choices import NestedChoice, ProbitChoice
 from raters.errors import SettingError
 from raters.program import answer_probs, log_joint, pointwise_log_likelihood
 from tests.refusals import raises_about

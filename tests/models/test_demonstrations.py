@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import raters as rt
-from raters.models.demonstrations.shaping import unidentified, without_unidentified
+from raters.models.demonstrations import soft_policy
 from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy, soft_values
 from raters.program import pointwise_log_likelihood
 
@@ -158,19 +158,19 @@ def test_the_slope_is_the_gap_between_expected_features(discount: float) -> None
 def test_directions_that_change_no_policy(discount: float) -> None:
     with jax.enable_x64(True):
         mdp, rng = random_mdp(discount), np.random.default_rng(0)
-        assert len(unidentified(mdp)) == 0
+        assert len(soft_policy.unidentified(mdp)) == 0
         potential = rng.normal(size=6) * ~mdp.ends
         shaped = potential[:, None] - discount * mdp.transition @ potential
         # A combination of the features is a shaping of the reward.
         features = np.concatenate([mdp.features, shaped[..., None] + mdp.features[..., :1]], -1)
         mdp = dataclasses.replace(mdp, features=features, feature_names=tuple(range(5)))
-        directions = unidentified(mdp)
+        directions = soft_policy.unidentified(mdp)
         assert directions.shape == (1, 5)
         theta = rng.normal(size=5)
         policy = policy_of(mdp, mdp.reward(theta))
         moved = policy_of(mdp, mdp.reward(theta + 3 * directions[0]))
         np.testing.assert_allclose(moved, policy, atol=1e-10)
-        shortest = without_unidentified(theta, mdp)
+        shortest = soft_policy.without_unidentified(theta, mdp)
         np.testing.assert_allclose(policy_of(mdp, mdp.reward(shortest)), policy, atol=1e-10)
         assert np.abs(policy_of(mdp, mdp.reward(theta + np.eye(5)[1])) - policy).max() > 0.01
 

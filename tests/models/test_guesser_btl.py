@@ -13,8 +13,8 @@ from scipy.stats import norm
 import raters as rt
 from raters.fitting.result import draws_of
 from raters.kinds.orders import competences
-from raters.models.comparisons import guesser_btl
 from raters.program import class_probs
+from raters.terms import types as of_types
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +64,7 @@ def test_types_against_quadrature(backend, error, fit_quietly, monkeypatch) -> N
     averaged: a false alarm in a thousand runs or fewer. Each annotator is the other's mirror image,
     which without the step has no chance. The prior of the shares is one under which they are nearly
     normal at the mode; under the model's, PGEM is .1 to .26 off."""
-    monkeypatch.setattr(guesser_btl, "_SHARES", (3.0, 1.0, 1.0))
+    monkeypatch.setattr(of_types, "_SHARES", (3.0, 1.0, 1.0))
     result = fit_quietly(MODEL, votes(14, 2, of=16), backend)
     found = result["types"]["responsibility"].transpose("annotator", "type").values
     np.testing.assert_allclose(found, exact(14, 2, of=16), atol=error)

@@ -16,9 +16,9 @@ from scipy.special import betaln, gammaln, logsumexp
 from scipy.stats import beta, dirichlet, lognorm
 
 import raters as rt
-from raters.distributions.type_mixture import TypeMixture
+from raters.distributions.labels import TypeMixture
 from raters.kinds.labels.audit import type_probs
-from raters.models.labels.guesser_dawid_skene import ways_of_guessing
+from raters.models.labels.guessers import ways_of_guessing
 from raters.program import Program
 
 _COLUMNS = ("item", "annotator", "label")

@@ -12,8 +12,7 @@ from scipy.special import expit, softmax
 from scipy.stats import norm, spearmanr
 
 import raters as rt
-from raters.distributions.levels import NormalLevel
-from raters.distributions.normals import OrderedNormal
+from raters.distributions.normals import NormalLevel, OrderedNormal
 from raters.distributions.rows import Tabulated
 from raters.inference.polya_gamma import tables
 from raters.models.responses.graded_response import level_log_probs
@@ -230,8 +229,6 @@ def test_tables_give_the_density_its_gradient_and_its_information(small) -> None
 
 
 def test_a_million_numbers_are_enough_to_refuse(small, monkeypatch) -> None:
-    from raters.models import on_nodes
-
-    monkeypatch.setattr(on_nodes.OnNodes, "most_cells", 100)
+    monkeypatch.setattr(rt.ManyFacet, "most_cells", 100)
     reason = rt.PGEM().why_not(Program(rt.ManyFacet(), small))
     assert "on 41 nodes" in reason

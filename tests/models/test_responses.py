@@ -16,7 +16,7 @@ from raters.inference.base import Draws
 from raters.inference.identification import turned
 from raters.inference.polya_gamma import tables
 from raters.model import Rotation
-from raters.models.responses import _logistic
+from raters.models.responses import logistic
 from raters.program import likelihood_of
 
 DIFFICULTY = np.array([-1.5, -0.4, 0.3, 1.2])
@@ -128,7 +128,7 @@ def test_abilities_are_drawn_from_their_conditional(responses) -> None:
 
 
 def test_em_refuses_what_does_not_fit_into_memory(responses, monkeypatch) -> None:
-    monkeypatch.setattr(_logistic.Integrated, "most_cells", 1000)
+    monkeypatch.setattr(logistic.Logistic, "most_cells", 1000)
     program = rt.program.Program(rt.Rasch(), responses)
     reason = rt.PGEM().why_not(program)
     assert "NUTS or SVI" in reason

@@ -6,7 +6,7 @@ from scipy.special import expit, log_expit, logsumexp
 from scipy.stats import truncnorm
 
 import raters as rt
-from raters.models.comparisons._reversal import reversal
+from raters.models.comparisons.contradictions import reversal
 from tests import hand
 
 

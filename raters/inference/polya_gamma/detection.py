@@ -21,9 +21,8 @@ from numpyro.distributions.transforms import biject_to
 from raters.distributions import GroupedMixture
 from raters.distributions.choices import Choice, PlackettLuce
 from raters.distributions.correlated import unwrapped
-from raters.distributions.davidson_luce import DavidsonLuce
 from raters.distributions.priors import Priors
-from raters.distributions.ties import Davidson
+from raters.distributions.ties import Davidson, DavidsonLuce
 from raters.errors import NotConjugateError
 from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import conditionals, latent_classes

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 
-from raters.distributions.type_mixture import log_beta
+from raters.distributions.labels import log_beta
 from raters.inference import modes
 from raters.inference.arrays import Classes, Sites
 from raters.inference.polya_gamma import latent_classes, plans

@@ -13,7 +13,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.distributions import RowMixture
-from raters.distributions.type_mixture import TypeMixture, log_beta
+from raters.distributions.labels import TypeMixture, log_beta
 from raters.inference.arrays import Classes, PerRow, Scalar, Sites
 from raters.inference.polya_gamma import augmentation
 from raters.model import Model, Values

@@ -11,8 +11,8 @@ from raters.fitting.result import draws_of
 from raters.judgements.connection import MIXED_ORDER, order_share
 from raters.kinds.comparisons.audit import position_bias
 from raters.kinds.sections import shown, ties_of_equals
+from raters.models.comparisons.contradictions import MOST, information_shares
 from raters.models.comparisons.directions import competences
-from raters.models.comparisons.takeover import MOST, information_shares
 from raters.terms.ties import ties_of
 
 # Draws that shares of an interval are computed of.

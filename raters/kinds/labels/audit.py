@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int
 from raters import kinds
 from raters.auditing.intervals import table
 from raters.auditing.verdicts import gives_one_answer, share_of
-from raters.distributions.type_mixture import TypeMixture
+from raters.distributions.labels import TypeMixture
 from raters.errors import refuse
 from raters.fitting.result import draws_of
 from raters.inference.polya_gamma import latent_classes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,8 +18,8 @@ from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
 from raters.model import Fit, Permute, Symmetry, Values
 from raters.models.choices._names import names_of, unknown_name
-from raters.models.choices._utility import SCALES, Utility, sample_terms, utility_of
-from raters.terms.types import sample_weight
+from raters.models.choices.multinomial_logit import SCALES, Utility, sample_terms, utility_of
+from raters.terms.types import empty_types, sample_weight
 
 # Standard deviation of a start drawn at random, in standard deviations of the features.
 _APART = 0.5
@@ -72,7 +72,7 @@ class LatentClassLogit(Utility):
     by: Literal["annotator", "set"] = "annotator"
     ignored: tuple[str, ...] = ()
 
-    reference: ClassVar[str] = "kamakura1989probabilistic"
+    reference = "kamakura1989probabilistic"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -91,7 +91,7 @@ class LatentClassLogit(Utility):
         return (*super().symmetries, Permute((*self.terms, "type_weight"), share="type_weight"))
 
     def generate(self, data: Choices) -> None:
-        weight = sample_weight(self.num_types, 1.0)
+        weight = sample_weight(jnp.full(self.num_types, 1.0))
         choice = self.choice(self.utility(data), data)
         number, group = self._groups(data)
         facts: dict[str, Any] = {"unit": self.by, "latent_class": "type"}
@@ -159,11 +159,4 @@ class LatentClassLogit(Utility):
         return ()
 
     def fit_warnings(self, data: Choices, fit: Fit) -> tuple[str, ...]:
-        size = np.ones(1) if fit.responsibility is None else fit.responsibility.sum(0)
-        empty = [f"type {code} ({size[code]:.2g})" for code in np.flatnonzero(size < 1)]
-        if not empty:
-            return ()
-        return (
-            f"{len(empty)} of {self.num_types} types hold less than one {self.by}:"
-            f" {', '.join(empty)}; what their parameters say is the prior",
-        )
+        return empty_types(fit.responsibility, self.by)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,12 +14,11 @@ from jaxtyping import Array, Float
 from raters.distributions import ScaledNormal
 from raters.distributions.normals import ScaledMultivariateNormal
 from raters.errors import Reason, refuse
-from raters.errors.validation import is_list
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
 from raters.model import Own, Values
-from raters.models.choices._names import names_of, unknown_name
-from raters.models.choices._utility import Utility, sample_terms, utility_of
+from raters.models.choices._names import groups_of, inside, names_of, unknown_name, why_not_groups
+from raters.models.choices.multinomial_logit import Utility, sample_terms, utility_of
 from raters.terms.base import sample_vectors
 
 _SUCH = 'error_components=(("train", "bus"),)'
@@ -86,16 +85,17 @@ class MixedLogit(Utility):
     error_components: tuple[tuple[str, ...], ...] = ()
     spread_scale: float = 1.5
 
-    blocks: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    blocks = ()
 
-    reference: ClassVar[str] = "revelt1998mixed"
+    reference = "revelt1998mixed"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.random is not None:
             names = names_of("random", self.random, 'random=("price",)', "features")
             object.__setattr__(self, "random", names)
-        object.__setattr__(self, "error_components", _components(self.error_components))
+        groups = groups_of("error_components", self.error_components, _SUCH)
+        object.__setattr__(self, "error_components", groups)
         if self.random and not self.features:
             problem = "names features, and features=False leaves them out"
             refuse("random", self.random, problem, "leave one of the two out")
@@ -155,8 +155,8 @@ class MixedLogit(Utility):
             utility = utility + (columns * taste[annotator]).sum(-1)
         if self.error_components:
             effect = self._sample_components(len(data.annotators))
-            inside = jnp.asarray(self._inside(data))[jnp.asarray(data.alternative)]
-            utility = utility + (inside * effect[annotator]).sum(-1)
+            within = jnp.asarray(inside(self.error_components, data))[jnp.asarray(data.alternative)]
+            utility = utility + (within * effect[annotator]).sum(-1)
         return utility
 
     def _sample_tastes(
@@ -202,13 +202,6 @@ class MixedLogit(Utility):
         components = ("component", number)
         return sample_vectors("error_component", spread, ("annotator", people), components)
 
-    def _inside(self, data: Choices) -> Float[np.ndarray, "alternative component"]:
-        """1 where an alternative is of the group of an error component."""
-        names = list(map(name_text, data.alternatives))
-        return np.array(
-            [[float(name in group) for group in self.error_components] for name in names]
-        )
-
     def start(self, data: Choices) -> Values:
         start, people = super().start(data), len(data.annotators)
         if self._varies:
@@ -232,23 +225,7 @@ class MixedLogit(Utility):
         if self._varies and self.correlated and len(self.places(data)) < 2:
             problem = "needs two coefficients that differ between choosers"
             return Reason("correlated", True, problem, "turn it off for one")
-        named = [name for group in self.error_components for name in group]
-        return unknown_name(
-            "error_components", named, data.alternatives
-        ) or self._why_not_of_groups(data)
-
-    def _why_not_of_groups(self, data: Choices) -> str | None:
-        """Refuse a group that no set offers beside another alternative."""
-        data = data.unpadded()
-        inside = self._inside(data)[np.asarray(data.alternative)]
-        size = np.bincount(data.group, minlength=data.num_units)
-        for place, group in enumerate(self.error_components):
-            number = np.bincount(data.group, inside[:, place], data.num_units)
-            if ((number > 0) & (number < size)).any():
-                continue
-            problem = "is a group that no set offers beside another alternative"
-            return Reason("error_components", group, problem, "leave it out")
-        return None
+        return why_not_groups("error_components", self.error_components, data, together=False)
 
     def data_warnings(self, data: Choices) -> tuple[str, ...]:
         number = data.judgements_by("annotator")
@@ -272,12 +249,12 @@ class MixedLogit(Utility):
     def _warnings_of_groups(self, data: Choices) -> tuple[str, ...]:
         """Warn of two groups whose variances only count added up, within all sets."""
         data = data.unpadded()
-        inside = self._inside(data)[np.asarray(data.alternative)]
-        rows = np.bincount(data.group, minlength=data.num_units)[:, None]
-        mean = np.zeros((data.num_units, inside.shape[1]))
-        np.add.at(mean, np.asarray(data.group), inside)
-        centred = inside - (mean / np.maximum(rows, 1))[np.asarray(data.group)]
-        product = np.zeros((len(data.annotators), *2 * inside.shape[1:]))
+        rows = inside(self.error_components, data)[np.asarray(data.alternative)]
+        number = np.bincount(data.group, minlength=data.num_units)[:, None]
+        mean = np.zeros((data.num_units, rows.shape[1]))
+        np.add.at(mean, np.asarray(data.group), rows)
+        centred = rows - (mean / np.maximum(number, 1))[np.asarray(data.group)]
+        product = np.zeros((len(data.annotators), *2 * rows.shape[1:]))
         np.add.at(product, np.asarray(data.annotator), centred[:, :, None] * centred[:, None, :])
         size = np.sqrt(np.einsum("kcc->kc", product))
         largest = size[:, :, None] * size[:, None, :]
@@ -289,13 +266,3 @@ class MixedLogit(Utility):
             " variances, and the prior divides it; leave one of them out"
             for one, other in np.argwhere(np.triu(alike.all(0), 1))
         )
-
-
-def _components(groups: Any) -> tuple[tuple[str, ...], ...]:
-    """Names of the alternatives of each error component."""
-    lists = is_list(groups) and all(map(is_list, groups))
-    named = tuple(names_of("error_components", group, _SUCH) for group in groups) if lists else ()
-    if not lists or not all(named) or len(set(map(frozenset, named))) < len(named):
-        expected = "it must list groups, each once and a list of alternatives"
-        refuse("error_components", groups, expected=expected, instead=_SUCH)
-    return named

@@ -1,11 +1,164 @@
-"""Multinomial logit: the largest utility is chosen, up to independent noise."""
+"""Utilities of alternatives: the sites that models of choices share, and how the sets are read."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import ClassVar
 
-from raters.models.choices._utility import Utility
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float, Int
+
+from raters.distributions import ScaledNormal
+from raters.distributions.choices import Choice
+from raters.errors import Reason, refuse
+from raters.judgements.choices import Choices
+from raters.judgements.names import shorten
+from raters.model import Shift, Symmetry, Values
+from raters.models.choices._collinear import collinear_features
+from raters.models.settings import CheckedModel
+
+# Standard deviations of the features that the coefficients of a site are of.
+SCALES = {"coefficient": "scale", "interaction": "chooser_scale"}
+
+
+@dataclass(frozen=True)
+class Utility(CheckedModel[Choices]):
+    """Model in which the utility of an alternative is a sum of terms."""
+
+    features: bool = True
+    constants: bool = True
+    interactions: bool = False
+    coefficient_scale: float = 2.5
+    constant_scale: float = 2.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (self.features or self.constants or self.interactions):
+            problem = "leaves no term of the utility, as `constants` and `interactions` are off"
+            refuse("features", False, problem, "let one of the three be there")
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """Names of the sites that add up to the utility."""
+        terms = ("coefficient", self.features), ("constant", self.constants)
+        both = (*terms, ("interaction", self.interactions))
+        return tuple(name for name, is_there in both if is_there)
+
+    def axes(self, data: Choices) -> dict[str, dict[str, int]]:
+        """Axes of each term's site, and their sizes."""
+        alternatives = {"alternative": len(data.alternatives)}
+        axes = {
+            "coefficient": {"feature": len(data.feature_names)},
+            "constant": alternatives,
+            "interaction": {"chooser_feature": len(data.chooser_names)} | alternatives,
+        }
+        return {name: axes[name] for name in self.terms}
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        shifts: tuple[Symmetry, ...] = (Shift("constant", 0),) if self.constants else ()
+        return shifts + ((Shift("interaction", 1),) if self.interactions else ())
+
+    def utility(self, data: Choices) -> Float[Array, " offer *type"]:
+        """Sample the terms, and return the utility of each alternative of each set."""
+        return utility_of(sample_terms(self, data), data)
+
+    def choice(self, utility: Float[Array, " offer *type"], data: Choices) -> Choice:
+        """Distribution of the choices, given the utilities."""
+        return Choice(utility, set_of(data), data.num_units, choices_made(data))
+
+    def generate(self, data: Choices) -> None:
+        choice = self.choice(self.utility(data), data)
+        with numpyro.plate("set", data.num_units):
+            numpyro.sample("chosen", choice, obs=data.chosen)
+
+    def start(self, data: Choices) -> Values:
+        return {name: np.zeros(tuple(axes.values())) for name, axes in self.axes(data).items()}
+
+    def why_not(self, data: Choices) -> str | None:
+        needed = {
+            "features": ("alternatives", self.features and not data.feature_names),
+            "interactions": ("choosers", self.interactions and not data.chooser_names),
+        }
+        for name, (of, is_missing) in needed.items():
+            if is_missing:
+                problem = f"needs features of the {of}, and these choices have none"
+                expected = "read them with the choices, or leave the term out"
+                return Reason(name, True, problem, expected)
+        never = np.bincount(np.asarray(data.alternative), minlength=len(data.alternatives)) == 0
+        if (self.constants or self.interactions) and never.any():
+            names = [data.alternatives[code] for code in np.flatnonzero(never)]
+            problem = f"are known from nothing of alternatives never offered ({shorten(names)})"
+            return Reason("constants", True, problem, "leave these out of `alternatives`")
+        return None
+
+    def data_warnings(self, data: Choices) -> tuple[str, ...]:
+        collinear: tuple[str, ...] = ()
+        if self.features:
+            collinear = collinear_features(data, constants=self.constants)
+        if self.interactions or not data.chooser_names:
+            return collinear
+        own = type(self).__name__
+        return (
+            *collinear,
+            f"{own}() does not use the features of the choosers ({shorten(data.chooser_names)});"
+            f" {own}(interactions=True) gives each alternative a coefficient of them",
+        )
+
+
+def sample_terms(model: Utility, data: Choices, num_types: int | None = None) -> Values:
+    """Sample the coefficients, the constants and the interactions that a model has."""
+    sites: Values = {}
+    for name, axes in model.axes(data).items():
+        plates = [*axes.items()] if num_types is None else [*axes.items(), ("type", num_types)]
+        prior: dist.Distribution = dist.Normal(0.0, model.constant_scale)
+        if name in SCALES:
+            # A number as long as the data are some: then the support of the site is known to a
+            # reader.
+            unit = (1 / getattr(data, SCALES[name])).reshape(-1, *(1,) * (len(plates) - 1))
+            prior = ScaledNormal(0.0, model.coefficient_scale * unit, unit)
+        with ExitStack() as stack:
+            for place, (axis, size) in enumerate(reversed(plates), 1):
+                stack.enter_context(numpyro.plate(axis, size, dim=-place))
+            sites[name] = numpyro.sample(name, prior)
+    return sites
+
+
+def utility_of(sites: Values, data: Choices) -> Float[Array, " offer *type"]:
+    """Utility of each alternative of each set, up to a number of the set."""
+    utility: Array = jnp.zeros(())
+    if "coefficient" in sites:
+        # Back in the user's units, less their means.
+        utility = utility + (data.features * data.scale) @ sites["coefficient"]
+    if "constant" in sites:
+        utility = utility + sites["constant"][data.alternative]
+    if "interaction" in sites:
+        own = (data.chooser_features * data.chooser_scale)[data.group]
+        site = sites["interaction"]
+        for feature in range(site.shape[0]):
+            # One index for each row, as the conjugate updates read it.
+            of_rows = site[jnp.full(data.num_rows, feature), data.alternative]
+            column = own[:, feature].reshape(-1, *(1,) * (of_rows.ndim - 1))
+            utility = utility + column * of_rows
+    return utility
+
+
+def set_of(data: Choices) -> Int[Array, " offer"]:
+    """Place of each row's set; the number of sets for a row that only pads."""
+    group = jnp.asarray(data.group)
+    return group if data.count is None else jnp.where(data.count > 0, group, data.num_units)
+
+
+def choices_made(data: Choices) -> Float[Array, " set"] | None:
+    """Number of choices from each set; None for one from each."""
+    if data.count is None:
+        return None
+    count: Array = jax.ops.segment_max(jnp.asarray(data.count, float), data.group, data.num_units)
+    return jnp.maximum(count, 0.0)
 
 
 @dataclass(frozen=True)
@@ -52,4 +205,4 @@ class MultinomialLogit(Utility):
     ('chain', 'draw', 'feature')
     """
 
-    reference: ClassVar[str] = "mcfadden1974conditional"
+    reference = "mcfadden1974conditional"

@@ -29,6 +29,7 @@ class VoteModel(TermModel[Comparisons]):
     tie_propensity: TiePropensity = "shared"
 
     words = "votes"
+    ties_reference = "davidson1970extending rao1967ties"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -38,12 +39,6 @@ class VoteModel(TermModel[Comparisons]):
         if self.ties is not None and self.types is not None:
             expected = "have no term of types beside `ties`"
             refuse("terms", self.predictor, "cannot be summed out", expected)
-
-    @property
-    def cited(self) -> tuple[str, ...]:
-        ties = "" if self.ties is None else "davidson1970extending rao1967ties"
-        own, *of_terms = super().cited
-        return (own, ties, *of_terms)
 
     def generate(self, data: Comparisons) -> None:
         if self.types is not None:

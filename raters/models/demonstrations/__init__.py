@@ -1,6 +1,5 @@
 """Models of demonstrations."""
 
-from raters.models.demonstrations.behavioural_cloning import BehaviouralCloning
-from raters.models.demonstrations.max_ent_irl import MaxEntIRL
+from raters.models.demonstrations.policies import BehaviouralCloning, MaxEntIRL
 
 __all__ = ["BehaviouralCloning", "MaxEntIRL"]

@@ -74,17 +74,10 @@ class Classifier:
         return dist.Categorical(logits=log_odds)
 
     def _hidden_layer(self, data: Labels) -> Float[Array, "item true_class"]:
-        shape = (data.num_features, self.hidden)
-        hidden_prior = dist.Normal(0.0, 1 / np.sqrt(data.num_features)).expand(shape).to_event(2)
-        hidden_weight = numpyro.sample(
-            "hidden_weight", hidden_prior, infer={"event_dims": ["feature", "hidden"]}
-        )
-        shape = (self.hidden, data.num_classes)
-        output_prior = dist.Normal(0.0, 1.5 / np.sqrt(self.hidden)).expand(shape).to_event(2)
-        output_weight = numpyro.sample(
-            "output_weight", output_prior, infer={"event_dims": ["hidden", "true_class"]}
-        )
-        return jnp.tanh(data.features @ hidden_weight) @ output_weight
+        features, units = ("feature", data.num_features), ("hidden", self.hidden)
+        hidden = _weights("hidden_weight", 1.0, features, units)
+        output = _weights("output_weight", 1.5, units, ("true_class", data.num_classes))
+        return jnp.tanh(data.features @ hidden) @ output
 
     def start(self, data: Labels) -> Values:
         """Coefficients trained on the votes, and their scale unless it is given."""
@@ -107,6 +100,15 @@ class Classifier:
             return None
         problem = f"is not given: {name} learns a classifier, and these labels have no features"
         return Reason("features", problem=problem, expected="name the columns of the features")
+
+
+def _weights(
+    site: str, scale: float, inputs: tuple[str, int], outputs: tuple[str, int]
+) -> Float[Array, "input output"]:
+    """Sample the weights of a layer, whose outputs have a standard deviation of `scale`."""
+    (axis, size), (other, width) = inputs, outputs
+    prior = dist.Normal(0.0, scale / np.sqrt(size)).expand((size, width)).to_event(2)
+    return numpyro.sample(site, prior, infer={"event_dims": [axis, other]})
 
 
 def _scales(scale: Any, data: Labels) -> Float[Array, "feature 1"]:

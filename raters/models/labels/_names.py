@@ -15,6 +15,9 @@ from raters.model import OPEN_MIRROR
 
 # Class k of a world is class order[k] of the most probable one.
 Order = tuple[int, ...]
+Matrices = Float[np.ndarray, "annotator true_class label"]
+Draws = Float[np.ndarray, "draw annotator true_class label"]
+Weights = Float[np.ndarray, "draw annotator true_class 1"]
 
 # Draws that are looked at together; gain of log-likelihood for each class from which another name
 # counts, since those of classes with hardly an item may be any; least probability of a world that
@@ -42,7 +45,7 @@ def shares_of_names(
     weight = np.reshape(labels, (-1, 1, 1)) * shares[:, None, :, None]
     reference = _mean_of_one_naming(draws, weight)
 
-    def counted(reference: Float[np.ndarray, "annotator true_class label"]) -> Counter[Order]:
+    def counted(reference: Matrices) -> Counter[Order]:
         orders: Counter[Order] = Counter()
         for first in range(0, len(draws), _MOST_DRAWS):
             part = slice(first, first + _MOST_DRAWS)
@@ -56,15 +59,12 @@ def shares_of_names(
     return {order: count / len(draws) for order, count in orders.most_common()}
 
 
-def _mean_of_one_naming(
-    draws: Float[np.ndarray, "draw annotator true_class label"],
-    weight: Float[np.ndarray, "draw annotator true_class 1"],
-) -> Float[np.ndarray, "annotator true_class label"]:
+def _mean_of_one_naming(draws: Draws, weight: Weights) -> Matrices:
     """Return the mean of the draws, each with its own names."""
     number = min(len(draws), _MOST_DRAWS)
     some = np.sort(np.random.default_rng(0).choice(len(draws), number, replace=False))
     draws, expected = draws[some], _expected(draws[some], weight[some])
-    reference: Float[np.ndarray, "annotator true_class label"] = draws[0]
+    reference: Matrices = draws[0]
     for _ in range(2):
         orders = _orders(expected, reference)
         reference = np.mean(
@@ -73,10 +73,7 @@ def _mean_of_one_naming(
     return reference
 
 
-def _expected(
-    draws: Float[np.ndarray, "draw annotator true_class label"],
-    weight: Float[np.ndarray, "draw annotator true_class 1"],
-) -> Float[np.ndarray, "draw true_class cell"]:
+def _expected(draws: Draws, weight: Weights) -> Float[np.ndarray, "draw true_class cell"]:
     """Return the labels of each class that each draw expects; a cell is a label by an annotator."""
     number, annotators, classes, labels = draws.shape
     expected = np.empty((number, classes, annotators, labels))
@@ -85,8 +82,7 @@ def _expected(
 
 
 def _orders(
-    expected: Float[np.ndarray, "draw true_class cell"],
-    reference: Float[np.ndarray, "annotator true_class label"],
+    expected: Float[np.ndarray, "draw true_class cell"], reference: Matrices
 ) -> Int[np.ndarray, "draw true_class"]:
     """Return the class of the reference that fits each class of each draw."""
     log_probability = np.log(np.maximum(reference, 1e-3))

@@ -18,9 +18,10 @@ from raters.distributions import ConfusedLabel, GroupedMixture
 from raters.distributions.labels import RightOrWrongLabel
 from raters.judgements.connection import judges_by_part, part_of
 from raters.judgements.labels import Labels
-from raters.model import Exchange, Fit, Shift, Symmetry, Values, probability_of_mirror
+from raters.model import Exchange, Fit, Shift, Symmetry, Values
 from raters.models.labels._classes import Classifier, Prevalence
 from raters.models.labels._names import open_names, shares_of_names
+from raters.models.mirror import least_decided
 from raters.models.settings import CheckedModel
 
 
@@ -139,16 +140,16 @@ CHANCE = (
 )
 
 
-def two_open_names(
-    signed: Float[np.ndarray, "chain draw annotator"], data: Labels
+def below_chance(
+    skill: Float[np.ndarray, "chain draw annotator"], chance: float, data: Labels
 ) -> tuple[str, ...]:
-    """Warn where labels leave open which of two classes is which."""
-    if data.num_classes != 2:
-        return ()
-    parts = judges_by_part(data)
-    less = [probability_of_mirror(signed[..., judges]) for judges in parts]
-    place = int(np.argmax(less))
-    return open_names({(1, 0): less[place]}, data, part_of(parts, place, data))
+    """Warn of a crowd that is worse than chance, and of two classes that may be exchanged."""
+    if data.num_classes == 2:
+        less, whose = least_decided(skill - chance, data)
+        if said := open_names({(1, 0): less}, data, whose):
+            return said
+    low = np.flatnonzero(_crowd_mean(skill, data) < chance).tolist()
+    return (CHANCE.format(chains=low),) if low else ()
 
 
 def _open_names_of_a_part(
@@ -165,15 +166,6 @@ def _open_names_of_a_part(
     ]
     place = int(np.argmax([sum(each.values()) for each in shares]))
     return open_names(shares[place], data, part_of(parts, place, data))
-
-
-def worse_than_chance(draws: Values, data: Labels) -> tuple[str, ...]:
-    """Warn of labels right less often than by chance, or of two classes that may be exchanged."""
-    accuracy = np.asarray(draws["accuracy"])
-    if said := two_open_names(accuracy - 0.5, data):
-        return said
-    low = np.flatnonzero(_crowd_mean(accuracy, data) < 1 / data.num_classes).tolist()
-    return (CHANCE.format(chains=low),) if low else ()
 
 
 def switched(
@@ -211,16 +203,6 @@ def switched(
             " true classes of some items",
         )
     return ()
-
-
-def low_ability(
-    ability: Float[np.ndarray, "chain draw annotator"], data: Labels, chance: float = 0.0
-) -> tuple[str, ...]:
-    """Warn where abilities of the crowd are below that of chance, or two classes are exchanged."""
-    if said := two_open_names(ability, data):
-        return said
-    low = np.flatnonzero(ability.mean((1, 2)) < chance).tolist()
-    return (CHANCE.format(chains=low),) if low else ()
 
 
 def start_ability(data: Labels, **spreads: float) -> Values:
@@ -304,7 +286,7 @@ class AccuracyModel(LabelModel):
         return {"accuracy": start_accuracy(data)}
 
     def fit_warnings(self, data: Labels, fit: Fit) -> tuple[str, ...]:
-        return worse_than_chance(fit.draws, data)
+        return below_chance(np.asarray(fit.draws["accuracy"]), 1 / data.num_classes, data)
 
 
 class ConfusionModel(LabelModel):
@@ -349,4 +331,4 @@ class AbilityModel(LabelModel):
         return super().why_not(data) or why_not_record(data, type(self).__name__)
 
     def fit_warnings(self, data: Labels, fit: Fit) -> tuple[str, ...]:
-        return low_ability(np.asarray(fit.draws["ability"]), data)
+        return below_chance(np.asarray(fit.draws["ability"]), 0.0, data)

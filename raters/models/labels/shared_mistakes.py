@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -67,7 +66,7 @@ class SharedMistakes(_sites.AbilityModel):
 
     item_effects: bool = False
 
-    reference: ClassVar[str] = "paun2018comparing"
+    reference = "paun2018comparing"
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -46,7 +45,7 @@ class Yan(_sites.LabelModel):
     ('annotator', 'feature')
     """
 
-    reference: ClassVar[str] = "yan2010modeling"
+    reference = "yan2010modeling"
 
     exchanged = (("sensitivity", -1),)
     negated = ("sensitivity", "sensitivity_mean", "tilt")
@@ -98,4 +97,4 @@ class Yan(_sites.LabelModel):
 
     def fit_warnings(self, data: Labels, fit: Fit) -> tuple[str, ...]:
         sensitivity = np.asarray(fit.draws["sensitivity"]).mean(-1)
-        return _sites.low_ability(sensitivity, data, -np.log(data.num_classes - 1))
+        return _sites.below_chance(sensitivity, -np.log(data.num_classes - 1), data)

@@ -1,8 +1,6 @@
 """Models of item responses."""
 
 from raters.models.responses.graded_response import GradedResponse
-from raters.models.responses.ideal_point import IdealPoint
-from raters.models.responses.rasch import Rasch
-from raters.models.responses.two_pl import TwoPL
+from raters.models.responses.logistic import IdealPoint, Rasch, TwoPL
 
 __all__ = ["GradedResponse", "IdealPoint", "Rasch", "TwoPL"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,15 +13,14 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from scipy.special import logit
 
-from raters.distributions import Repeated
 from raters.distributions.normals import OrderedNormal
 from raters.judgements.graded_responses import GradedResponses
 from raters.model import Values
-from raters.models.on_nodes import Integrable
+from raters.models.on_nodes import OnScale
 
 
 @dataclass(frozen=True)
-class GradedResponse(Integrable[GradedResponses]):
+class GradedResponse(OnScale[GradedResponses]):
     r"""Graded response model: each item has a discrimination, and a difficulty for each step of the
     scale.
 
@@ -64,15 +63,7 @@ class GradedResponse(Integrable[GradedResponses]):
 
     integrated = ("ability", "person", "item")
 
-    reference: ClassVar[str] = "samejima1969estimation"
-
-    def generate(self, data: GradedResponses) -> None:
-        with numpyro.plate("person", data.num_persons):
-            ability = numpyro.sample("ability", dist.Normal(0.0, 1.0))
-        sites = self.sample_others(data.num_items, data.num_levels)
-        response = self.answers_at(ability[data.person], data.item, sites, data.num_levels)
-        with numpyro.plate("row", data.num_rows):
-            numpyro.sample("response", Repeated(response, data.count), obs=data.response)
+    reference = "samejima1969estimation"
 
     def sample_others(self, number: int, num_levels: int) -> Values:
         difficulty = OrderedNormal(num_levels - 1, 0.0, self.difficulty_scale)
@@ -92,11 +83,8 @@ class GradedResponse(Integrable[GradedResponses]):
         above = discrimination[..., None] * (value[..., None] - difficulty)
         return dist.Categorical(logits=level_log_probs(above))
 
-    def start(self, data: GradedResponses) -> Values:
-        others = self.start_others(data.answers_by("item"))
-        return {"ability": data.standard_levels("person")} | others
-
-    def start_others(self, counts: Float[np.ndarray, "other level"]) -> Values:
+    def start_others(self, data: Any) -> Values:
+        counts = self.counts(data)
         shares = (counts + 0.5) / (counts + 0.5).sum(1, keepdims=True)
         above = np.cumsum(shares[:, ::-1], axis=1)[:, ::-1][:, 1:]
         return {"discrimination": np.ones(len(counts)), "difficulty": -logit(above)}

@@ -1,9 +1,9 @@
-"""Maximum causal entropy inverse reinforcement learning, with rationalities of demonstrators."""
+"""Models of the policies of demonstrators: of a reward that they share, or a policy that they
+share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,15 +11,16 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.distributions import Repeated
+from raters.distributions import ConfusedLabel, Repeated, RowMixture
 from raters.judgements.demonstrations import Demonstrations
 from raters.judgements.names import shorten
-from raters.model import Fit, Scale, Sign, Values
-from raters.models.demonstrations.shaping import unidentified
-from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy
+from raters.model import Fit, Model, Scale, Sign, Values
+from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy, unidentified
 from raters.models.mirror import open_reward
 from raters.models.settings import CheckedModel
 
+# Probability of an action that is not allowed: above 0, so that its logarithm has a slope.
+_NEVER = 1e-30
 # A feature of which so much lies in directions that no demonstration tells is said to be open.
 _OPEN = 0.5
 # Of a feature that differs by so little, per standard deviation of the prior and in logits, the
@@ -77,7 +78,7 @@ class MaxEntIRL(CheckedModel[Demonstrations]):
 
     coefficient_scale: float = 1.0
 
-    reference: ClassVar[str] = "ziebart2010modeling jeon2020reward"
+    reference = "ziebart2010modeling jeon2020reward"
 
     symmetries = (Scale(("coefficient",), ("rationality",)), Sign(("coefficient", "rationality")))
 
@@ -151,3 +152,60 @@ class MaxEntIRL(CheckedModel[Demonstrations]):
             " decide it"
         )
         return open_reward(fit.draws["rationality"], "demonstrations", remedy)
+
+
+@dataclass(frozen=True)
+class BehaviouralCloning(Model[Demonstrations]):
+    r"""Behavioural cloning with a competence of each demonstrator.
+
+    .. math::
+
+        P(a \mid s, k) = \kappa_k \, \pi(a \mid s) + (1 - \kappa_k) \frac{1}{|A(s)|}, \qquad
+        \pi(\cdot \mid s) \sim \mathrm{Dirichlet}(1, \dots, 1), \qquad
+        \kappa_k \sim \mathrm{Beta}(2, 1)
+
+    A demonstrator acts by the policy with probability κ, their competence, and otherwise at random
+    among the actions that are allowed. The policy of a state that nobody demonstrated is that of
+    the prior, where `MaxEntIRL` draws conclusions from other states. Whoever knows a better way
+    than the policy of all looks incompetent, and so does an adversary.
+
+    Where a state has some but not all of the actions, the policy is that among them, which is not
+    counted: the Pólya-Gamma back-ends then refuse, and NUTS and SVI run.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> demonstrations, truth = rt.datasets.demonstration_crowd(3, 3, num_annotators=4, seed=0)
+    >>> result = rt.fit(rt.models.BehaviouralCloning(), demonstrations, rt.PGEM(draws=0), seed=0,
+    ...                 progress=False)
+    >>> result["mode"]["policy"].dims
+    ('state', 'action')
+    """
+
+    reference = "pomerleau1991efficient"
+
+    def generate(self, data: Demonstrations) -> None:
+        with numpyro.plate("annotator", data.num_annotators):
+            competence = numpyro.sample("competence", dist.Beta(2.0, 1.0))
+        prior = dist.Dirichlet(jnp.full(data.num_actions, 1.0))
+        with numpyro.plate("state", data.num_states):
+            policy = numpyro.sample("policy", prior, infer={"event_dims": ["action"]})
+        allowed = jnp.asarray(data.allowed, bool)
+        uniform = jnp.where(allowed, 1 / allowed.sum(1, keepdims=True), _NEVER)
+        among = jnp.where(allowed, policy, 0.0).sum(1, keepdims=True)
+        few = jnp.where(allowed, policy / among, _NEVER)
+        # As it is where there are all actions, so that what is counted is seen to be.
+        policy = jnp.where(allowed.all(1, keepdims=True), policy, few)
+        by_manner = ConfusedLabel(jnp.stack([uniform, policy], 1), data.state)
+        chance = jnp.stack([1 - competence, competence], -1)[data.annotator]
+        manner = dist.Categorical(probs=chance)
+        steps = RowMixture(manner, by_manner, data.num_rows, data.count)
+        with numpyro.plate("step", data.num_rows):
+            numpyro.sample("action", steps, obs=data.action)
+
+    def start(self, data: Demonstrations) -> Values:
+        taken = data.answers_by("state") + 1.0
+        return {
+            "competence": np.full(data.num_annotators, 2 / 3),
+            "policy": taken / taken.sum(1, keepdims=True),
+        }

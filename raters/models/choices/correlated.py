@@ -1,9 +1,8 @@
-"""Nested logit: alternatives of a nest resemble each other in what the model does not see."""
+"""Models in which alternatives resemble each other in what the model does not see."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,17 +10,16 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float, Int
 
-from raters.distributions.choices import Choice
-from raters.distributions.correlated_choices import NestedChoice
+from raters.distributions.choices import Choice, NestedChoice, ProbitChoice
 from raters.errors import Reason, refuse
-from raters.errors.validation import is_list
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
 from raters.model import Values
-from raters.models.choices._names import names_of, unknown_name
-from raters.models.choices._utility import Utility, choices_made, set_of
+from raters.models.choices._names import groups_of, names_of, unknown_name, why_not_groups
+from raters.models.choices.multinomial_logit import Utility, choices_made, set_of
 
-_SUCH = "nests=(('red bus', 'blue bus'),)"
+_NESTS = "nests=(('red bus', 'blue bus'),)"
+_SHARED = "shared=('red bus', 'blue bus')"
 # Start of the dissimilarities, where nests matter a little.
 _START = 0.8
 
@@ -64,17 +62,14 @@ class NestedLogit(Utility):
     nests: tuple[tuple[str, ...], ...] = ()
 
     # Its utilities are affine in the coefficients, and its choices are no softmax of them.
-    blocks: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    blocks = ()
 
-    reference: ClassVar[str] = "mcfadden1978modelling"
+    reference = "mcfadden1978modelling"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not is_list(self.nests) or not all(map(is_list, self.nests)):
-            expected = "it must list the nests, each a list of alternatives"
-            refuse("nests", self.nests, expected=expected, instead=_SUCH)
-        nests = tuple(names_of("nests", nest, _SUCH) for nest in self.nests)
-        names_of("nests", [name for nest in nests for name in nest], _SUCH)
+        nests = groups_of("nests", self.nests, _NESTS)
+        names_of("nests", [name for nest in nests for name in nest], _NESTS)
         object.__setattr__(self, "nests", nests)
 
     def choice(self, utility: Float[Array, " offer *type"], data: Choices) -> Choice:
@@ -104,19 +99,69 @@ class NestedLogit(Utility):
             return reason
         if not self.nests:
             return Reason("nests", (), "names no nest", "name the alternatives of each nest")
-        named = (name for nest in self.nests for name in nest)
-        if reason := unknown_name("nests", named, data.alternatives):
-            return reason
-        return self._why_not_together(data)
+        return why_not_groups("nests", self.nests, data, together=True)
 
-    def _why_not_together(self, data: Choices) -> str | None:
-        """Refuse a nest of which no two alternatives are ever offered together."""
-        nest, group = self._nest_of(data), np.asarray(data.group)
-        number = int(nest.max()) + 1
-        cell = group * number + nest[np.asarray(data.alternative)]
-        pairs = np.bincount(cell, minlength=data.num_units * number).reshape(-1, number).max(0)
-        if (pairs[: len(self.nests)] > 1).all():
-            return None
-        alone = self.nests[int(np.argmin(pairs[: len(self.nests)]))]
-        problem = "is a nest of which no set offers two alternatives"
-        return Reason("nests", alone, problem, "leave it out")
+
+@dataclass(frozen=True)
+class MultinomialProbit(Utility):
+    r"""Multinomial probit: the noise of the utilities is normal, and correlated between
+    alternatives that share an error.
+
+    .. math::
+
+        y_S = \arg\max_{j \in S} (u_{Sj} + s f_S 1[j \in C] + \varepsilon_{Sj}), \qquad
+        f_S, \varepsilon_{Sj} \sim \mathrm{Normal}(0, 1), \quad s \sim \mathrm{HalfNormal}(2)
+
+    with the terms and priors of `MultinomialLogit` for the utilities u, and the alternatives C
+    that share an error: with a large s a red and a blue bus divide between them what one bus would
+    have. Errors have standard deviation 1, so coefficients are about 1.3 times smaller than those
+    of a logit. Probabilities are integrals: the program is for NUTS and SVI, and for sets of few
+    alternatives.
+
+    Parameters
+    ----------
+    shared : tuple of str
+        Alternatives that share an error.
+    features, constants, interactions, coefficient_scale, constant_scale
+        Terms of the utility and their priors; see `MultinomialLogit`.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> table = {"trip": [1, 1, 1, 2, 2], "mode": ["car", "red", "blue", "car", "red"],
+    ...          "taken": [1, 0, 0, 0, 1]}
+    >>> choices = rt.Choices.from_frame(table, set="trip", alternative="mode", chosen="taken")
+    >>> model = rt.models.MultinomialProbit(shared=("red", "blue"), features=False)
+    >>> list(rt.program.Program(model, choices).sites)
+    ['constant', 'shared_scale']
+    """
+
+    shared: tuple[str, ...] = ()
+
+    # Its utilities are affine in the coefficients, and its choices are no softmax of them.
+    blocks = ()
+
+    reference = "hausman1978conditional"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "shared", names_of("shared", self.shared, _SHARED))
+        if len(self.shared) == 1:
+            problem = "names one alternative, which has an error of its own already"
+            refuse("shared", self.shared, problem, "name two or more", instead=_SHARED)
+
+    def choice(self, utility: Float[Array, " offer *type"], data: Choices) -> Choice:
+        loading = None
+        if self.shared:
+            scale = numpyro.sample("shared_scale", dist.HalfNormal(2.0))
+            shares = [name_text(name) in self.shared for name in data.alternatives]
+            loading = scale * jnp.asarray(shares, utility.dtype)[data.alternative]
+        number = data.num_units
+        return ProbitChoice(utility, set_of(data), number, data.most, loading, choices_made(data))
+
+    def start(self, data: Choices) -> Values:
+        start = super().start(data)
+        return start | ({"shared_scale": np.asarray(1.0)} if self.shared else {})
+
+    def why_not(self, data: Choices) -> str | None:
+        return super().why_not(data) or unknown_name("shared", self.shared, data.alternatives)
