@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import raters as rt
 from raters.acquisition import Policy, Random
-from raters.acquisition.campaign import campaign as campaigns
 from raters.acquisition.campaign.campaign import Campaign
+from raters.acquisition.campaign.settings import Setup
 
 ITEMS, ANNOTATORS = 40, 5
 
@@ -89,7 +89,7 @@ def kill(folder: Path, kills: int, items: int = ITEMS) -> None:
     """Let two processes work, and kill one of them at a random moment, so many times."""
     # That the back-end can run the model takes JAX a second to say, which is longer than most of
     # them live.
-    campaigns.check_possible = lambda *_: None
+    Setup.check_possible = lambda _: None
     rng = random.Random(0)
     running = [started(folder, number, items) for number in range(2)]
     for number in range(kills):

@@ -91,8 +91,14 @@ def test_models_without_ties_say_what_to_write(simulated) -> None:
     for model in (rt.PlackettLuce(), rt.ExtendedPlackettLuce(), rt.models.MixturePlackettLuce()):
         with pytest.raises(BackendError, match=r"rt.PlackettLuce\(ties='davidson'\)"):
             rt.fit(model, simulated, seed=0)
-    with pytest.raises(BackendError, match="NUTS or SVI"):
-        rt.fit(MODEL, simulated, rt.PGEM(), seed=0)
+
+
+def test_the_mode_is_near_the_mean(simulated, fitted) -> None:
+    draws = rt.fit(MODEL, simulated, rt.PGEM(), seed=0, progress=False)["posterior"]
+    exact = fitted["posterior"]
+    for name in ("worth", "competence"):
+        apart = draws[name].mean(("chain", "draw")) - exact[name].mean(("chain", "draw"))
+        assert (abs(apart) < 0.5 * exact[name].std(("chain", "draw"))).all(), name
 
 
 def test_ranks_that_are_scores_are_refused() -> None:

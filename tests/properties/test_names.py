@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 import raters as rt
 from raters import kinds
 from raters.acquisition import formats
-from raters.acquisition.campaign import campaign as campaigns
+from raters.acquisition.campaign.settings import Setup
 from raters.cli import campaign as campaign_files
 from raters.cli import files
 from raters.cli.files import read_result
@@ -73,7 +73,7 @@ def _quiet(monkeypatch) -> Iterator[None]:
     """Names that are nearly equal are warned of; a kind outside the package is known; whether a
     model can run takes JAX a second to say."""
     monkeypatch.setitem(kinds._KINDS, REPLIES.name, REPLIES)
-    monkeypatch.setattr(campaigns, "check_possible", lambda *_: None)
+    monkeypatch.setattr(Setup, "check_possible", lambda _: None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         yield
