@@ -41,7 +41,8 @@ def imported_class(name: str, expected: tuple[type, ...]) -> type:
 def _derived(base: type) -> list[type]:
     """A class and all that derive from it, in order of definition along each branch."""
     derived = [base]
-    for subclass in base.__subclasses__():
+    subclasses: list[type] = base.__subclasses__()
+    for subclass in subclasses:
         derived += _derived(subclass)
     return derived
 
