@@ -37,7 +37,9 @@ _EFFECTS, _SLOPES = {"taste", "deviation"}, {"slope", "discrimination"}
 def default_backend(program: Program[Any]) -> Backend:
     """An exact back-end that suits a program."""
     if detection.chooses(program):
-        own = HMC(draws=500, warmup=200, longest=_LONGEST)
+        # Where types have few members, the metric takes longer to find.
+        warmup = 500 if program.counts_classes else 200
+        own = HMC(draws=500, warmup=warmup, longest=_LONGEST)
         return own if own.why_not(program) is None else NUTS()
     if not _has_blocks(program):
         return NUTS()
