@@ -36,7 +36,7 @@ _EFFECTS, _SLOPES = {"taste", "deviation"}, {"slope", "discrimination"}
 
 def default_backend(program: Program[Any]) -> Backend:
     """An exact back-end that suits a program."""
-    if detection.chooses(program):
+    if detection.chooses(program) and not program.is_joint:
         # Where types have few members, the metric takes longer to find.
         warmup = 500 if program.counts_classes else 200
         own = HMC(draws=500, warmup=warmup, longest=_LONGEST)
@@ -72,7 +72,7 @@ def short_backend(program: Program[Any]) -> Backend:
 
 def _has_blocks(program: Program[Any]) -> bool:
     """True where a model declares blocks or vectors of single judges, or blocks are found."""
-    if detection.chooses(program):
+    if detection.chooses(program) and not program.is_joint:
         return True
     declared = program.model.blocks
     if declared is not None:

@@ -26,10 +26,10 @@ def keep_compiled() -> None:
     with suppress(OSError):
         folder = user_cache_path("raters", appauthor=False, ensure_exists=True)
         update("jax_compilation_cache_dir", str(folder))
-        _prune(folder)
         # The small functions of a fit take a second to compile together.
         update("jax_persistent_cache_min_compile_time_secs", 0.0)
         compilation_cache.reset_cache()  # What was compiled before has switched it off.
+        _prune(folder)  # Ends where another process removes files at the same time.
 
 
 def _prune(folder: Path) -> None:

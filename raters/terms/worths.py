@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ import scipy.sparse
 import scipy.sparse.csgraph
 from jaxtyping import Array, Float, Int
 
-from raters.judgements.counts import mean_ranks, standing
+from raters.judgements.counts import mean_ranks
 from raters.judgements.names import shorten
 from raters.judgements.rankings import Rankings
 from raters.model import Shift, Symmetry, Values
@@ -47,8 +46,8 @@ class Worths(Scaled):
 
     def start(self, data: Rankings) -> Values:
         """Log-odds of being ahead of another item, centred."""
-        before = table_of_pairs(data, tied=0.5)
-        worth = np.log((before.sum(1) + 1) / (before.sum(0) + 1))
+        ahead, behind = _won_and_lost(data)
+        worth = np.log((ahead + 1) / (behind + 1))
         return self.started(worth - worth.mean())
 
     def warnings(self, data: Rankings) -> tuple[str, ...]:
@@ -103,20 +102,23 @@ def item_of(data: Rankings) -> Int[Array, "ranking position"]:
     return jnp.maximum(jnp.asarray(data.offered), 0)
 
 
-def table_of_pairs(data: Rankings, *, tied: float) -> scipy.sparse.csr_array:
-    """Return how often each item came before each other one; a tie counts as `tied` for both."""
-    table = scipy.sparse.csr_array((data.num_items, data.num_items))
+def _won_and_lost(data: Rankings) -> tuple[Float[np.ndarray, " item"], Float[np.ndarray, " item"]]:
+    """Return how often each item came before another one, and behind one."""
+    offered, count = np.asarray(data.offered), np.asarray(data.weight, np.float64)
     if data.place is None:
-        return table
-    offered, place = np.asarray(data.offered), np.asarray(data.place)
-    order, weight = standing(place), np.asarray(data.weight, np.float64)
-    for one, other in itertools.permutations(range(offered.shape[1]), 2):
-        is_tied = (place[:, one] > 0) & (place[:, one] == place[:, other])
-        ahead = np.where(is_tied, tied, order[:, one] < order[:, other]) * weight
-        rows = (offered[:, one] >= 0) & (offered[:, other] >= 0) & (ahead > 0)
-        cells = offered[rows, one], offered[rows, other]
-        table = table + scipy.sparse.csr_array((ahead[rows], cells), shape=table.shape)
-    return table
+        return np.zeros(data.num_items), np.zeros(data.num_items)
+    place, there = np.asarray(data.place), offered >= 0
+    size, placed = there.sum(1, keepdims=True), (place > 0).sum(1, keepdims=True)
+    # The worst comes behind all the others, and each of those without a place before it.
+    has_worst, is_worst = (place < 0).any(1, keepdims=True), place < 0
+    # A tie counts as half for either.
+    rank = mean_ranks(place, there)
+    won = np.select([place > 0, is_worst], [size - rank, 0], has_worst) * count[:, None]
+    lost = np.select([place > 0, is_worst], [rank - 1, size - 1], placed) * count[:, None]
+    codes = offered[there]
+    totals = (np.bincount(codes, part[there], data.num_items) for part in (won, lost))
+    ahead, behind = totals
+    return ahead, behind
 
 
 def num_choices(data: Rankings) -> Float[np.ndarray, " ranking"]:
@@ -132,7 +134,7 @@ def of_unbounded(data: Rankings, scale: float | None) -> tuple[str, ...]:
     """Warn of items whose worths only the prior bounds, where that is wide."""
     if scale is None or scale < _FLAT or data.place is None:
         return ()
-    before = table_of_pairs(data, tied=1.0)
+    before = _before(data)
     number, part = scipy.sparse.csgraph.connected_components(before, connection="strong")
     if number == 1:
         return ()
@@ -144,3 +146,29 @@ def of_unbounded(data: Rankings, scale: float | None) -> tuple[str, ...]:
         f" wide prior alone (worth_scale={scale:g}) bounds them: {shorten(names)}; leave them"
         " out, or learn the scale: worth_scale=None",
     )
+
+
+def _before(data: Rankings) -> scipy.sparse.coo_array:
+    """Return which items came directly before which, as a table of arcs."""
+    offered, place = np.asarray(data.offered), np.asarray(data.place)
+    rows = np.asarray(data.weight) > 0
+    # Those without a place are behind the last one that has one.
+    rank = np.where(place > 0, place, np.where(offered >= 0, data.depth[:, None] + 1, 0))[rows]
+    codes, depth = offered[rows], np.asarray(data.depth)[rows]
+    in_place = np.full((len(codes), int(depth.max(initial=0)) + 2), -1)
+    row, position = np.nonzero((rank > 0) & (place[rows] > 0))
+    in_place[row, rank[row, position]] = codes[row, position]
+    # Items that tie come before and behind the one that stands for them, and leave a gap.
+    tied, single = codes[row, position], in_place[row, rank[row, position]]
+    last = np.maximum.accumulate(np.where(in_place >= 0, np.arange(in_place.shape[1]), 0), axis=1)
+    in_place = np.take_along_axis(in_place, last, axis=1)
+    row, position = np.nonzero(rank > 1)
+    before, behind = in_place[row, rank[row, position] - 1], codes[row, position]
+    before, behind = np.concatenate([before, tied, single]), np.concatenate([behind, single, tied])
+    # The worst is behind all the others.
+    is_worst = place[rows] < 0
+    worst = np.where(is_worst, codes, 0).sum(1)
+    row, position = np.nonzero((place[rows] == 0) & (codes >= 0) & is_worst.any(1, keepdims=True))
+    before, behind = np.append(before, codes[row, position]), np.append(behind, worst[row])
+    shape = data.num_items, data.num_items
+    return scipy.sparse.coo_array((np.ones(len(before), bool), (before, behind)), shape=shape)

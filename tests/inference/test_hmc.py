@@ -151,3 +151,18 @@ def test_of_many_parameters_the_largest_sites_have_a_diagonal_metric(ranked, mon
     exact = np.maximum(np.diag(hessian), hmc._LEAST)
     exact = exact + (np.asarray(slope) ** 2).sum(0) / hmc._ALONG**2
     np.testing.assert_allclose(np.asarray(metric.spread)[far] ** -2, exact[far], rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_site_larger_than_the_limit_has_the_same_posterior(ranked, fit_quietly, monkeypatch):
+    """With a diagonal metric alone, thinned; the bound is six standard errors."""
+    model = rt.PlackettLuce(worth_scale=1.0)
+    usual = fit_quietly(model, ranked, rt.PGGibbs(draws=400, warmup=100, chains=2))
+    monkeypatch.setattr(hmc, "DENSE_LIMIT", 2)
+    hmc._curvatures.clear_cache()
+    thinned = rt.PGGibbs(draws=200, warmup=0, chains=2, thin=2)
+    apart = fit_quietly(model, ranked, thinned)
+    hmc._curvatures.clear_cache()
+    one, other = (result["posterior"]["worth"] for result in (usual, apart))
+    error = one.std(("chain", "draw")) * np.sqrt(1 / 100 + 1 / 100)
+    assert (abs(one.mean(("chain", "draw")) - other.mean(("chain", "draw"))) < 6 * error).all()

@@ -248,3 +248,15 @@ def test_weights_of_draws_across_an_orbit_give_the_evidence() -> None:
     of_two = (difference * likelihood(expit(gap), data.part("two"))).sum() * (gap[1] - gap[0])
     assert found == pytest.approx(np.log(of_one * of_two), abs=5 * error)
     assert error < 0.05
+
+
+@pytest.mark.slow
+def test_draws_of_votes_and_rankings_of_several_sizes_agree(fit_quietly) -> None:
+    """Rows in few sizes; standard errors of means of at least 100 effective draws."""
+    votes, ranked = votes_of(0, 200), rankings_of(1, 70)
+    data = rt.judgements.Together.of({"votes": votes, "ranked": ranked})
+    exact = fit_quietly(VOTES_AND_RANKINGS, data, rt.PGGibbs(draws=300, warmup=100, chains=2))
+    around = fit_quietly(VOTES_AND_RANKINGS, data, rt.PGEM(draws=300))
+    one, other = (result["posterior"]["reward"] for result in (exact, around))
+    apart = one.mean(("chain", "draw")) - other.mean(("chain", "draw"))
+    assert (abs(apart) < 0.5 * one.std(("chain", "draw"))).all()

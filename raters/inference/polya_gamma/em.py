@@ -62,6 +62,8 @@ class PGEM(base.Backend):
     They are estimated first, over a short Gibbs run or, with many data, at the mode of their
     marginal posterior. The draws are from a Laplace approximation at the mode.
 
+    Choices from sets and rankings have no ω: their mode is found by L-BFGS.
+
     Of a model that can integrate a site out, such as the abilities of persons in `Rasch`, the mode
     is that of the other sites, with ``marginal_log_likelihood`` in the result's attributes.
 
@@ -159,7 +161,8 @@ class PGEM(base.Backend):
             first = start_of(model, program.data)
             plan = plans.plan(program, first)
             types = any(isinstance(symmetry, Permute) for symmetry in model.symmetries)
-            few = len(plan.blocks) == 1 or plan.classes
+            groups = plan.steep if plan.chooses and not plan.blocks else plan.blocks
+            few = len(groups) == 1 or plan.classes
             starts = self.starts or (10 if types else 1 if few else 4)
             seeds = base.numpy_seeds(key, starts + 2)
             bar.reset(starts)
@@ -289,7 +292,8 @@ class _Climber:
         return means, {name: value[-1] for name, value in drawn.items()}
 
     def climb(self, values: Values) -> sweep.Ascent:
-        """Run EM from one start, with fixed hyper-parameters; of a model without blocks, L-BFGS."""
+        """Run EM from one start, with fixed hyper-parameters; of choices, and models on nodes,
+        L-BFGS."""
         settings, plan = self.settings, self.plan
         if not plan.blocks:
             limits = settings.max_sweeps, settings.tolerance

@@ -296,7 +296,7 @@ class PGGibbs(base.Backend):
     thin : int
         Number of sweeps per draw.
     longest : int
-        Above 1, chains end as soon as they have mixed, with a quarter or half of the draws; those
+        Above 1, chains end as soon as they have mixed, with a quarter of the draws or more; those
         that have not, but would in at most so many times as many sweeps, go on, with more sweeps
         per draw.
 
@@ -350,8 +350,13 @@ class PGGibbs(base.Backend):
     ) -> base.Draws:
         """Run the chains."""
         if chooses(program):
-            own = HMC(self.draws, self.warmup, self.chains, self.longest)
-            return own.run(program, key, start=start, progress=progress)
+            own = HMC(
+                draws=self.draws,
+                warmup=max(self.warmup, 1),
+                chains=self.chains,
+                longest=self.longest,
+            )
+            return own.thinned(program, key, start, progress, self.thin)
         with jax.enable_x64(True):
             cold = start_of(program.model, program.data)
         rngs = [np.random.default_rng(seed) for seed in base.numpy_seeds(key, self.chains)]

@@ -19,13 +19,13 @@ from raters.errors.validation import plain_whole
 from raters.inference import base, chains, modes
 from raters.inference.arrays import Flat, Rng, Scalar, Sites
 from raters.inference.nuts import STATISTICS
-from raters.inference.polya_gamma import detection, line, panels, plans, unconstrained
+from raters.inference.polya_gamma import detection, line, panels, plans, sweep, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block
 from raters.inference.polya_gamma.sums import How, Reading, sums_of
 from raters.model import Scale, Values
-from raters.program import Program, Supports, log_prior, placing, scattered, start_of
+from raters.program import Program, Supports, log_prior, scattered, start_of
 
 # Trajectories of a compiled run, after each of which the bar shows progress.
 _BLOCK = 50
@@ -128,6 +128,12 @@ class HMC(base.Backend):
         self, program: Program[Any], key: Array, *, start: base.Start = None, progress: bool = False
     ) -> base.Draws:
         """Run the chains."""
+        return self.thinned(program, key, start, progress, 1)
+
+    def thinned(
+        self, program: Program[Any], key: Array, start: base.Start, progress: bool, thin: int
+    ) -> base.Draws:
+        """Run the chains, with so many trajectories for each draw."""
         with jax.enable_x64(True):
             cold = start_of(program.model, program.data)
             seeds = base.numpy_seeds(key, self.chains)
@@ -158,7 +164,7 @@ class HMC(base.Backend):
                 chains.sampled(each, 1, bar, thin=end - begin, **settings)
             for chain in each:
                 chain.adapting = False
-            settings |= {"longest": self.longest, "program": program}
+            settings |= {"longest": self.longest, "program": program, "thin": thin}
             values, stats, times = chains.sampled(each, self.draws, bar, **settings)
         facts = {"divergences": sum(one.divergences for one in each)}
         return base.Draws(values, stats, facts=facts | {"times_longer": times})
@@ -195,7 +201,7 @@ class Space:
         """Return the coordinates of a program; `values` are any of its sites."""
         plan = plans.plan(program, values)
         like = {name: jnp.asarray(value, float) for name, value in values.items()}
-        return cls(plan, modes.images(program), placing.of_few_sizes(program), like)
+        return cls(plan, modes.images(program), sweep.on_devices(program), like)
 
     def flat(self, values: Values) -> Flat:
         """Return the coordinates of a point."""
@@ -447,16 +453,26 @@ def metric_at(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> Me
     mass, full = mass + along, full + along
     if not np.isfinite(mass + full).all():
         return None
+    if not len(near):
+        root = inverse = np.zeros((0, 0))
+        return _apart(centre, (root, inverse, position), near, diagonal, slopes)
     lower = scipy.linalg.cholesky(mass, lower=True)
     inverse = scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True)
     ratio, directions = scipy.linalg.eigh(inverse @ full @ inverse.T)
     size = np.sqrt(np.clip(ratio, _LEAST_RATIO, _LARGEST_RATIO))
     root, inverse = size[:, None] * (lower @ directions).T, inverse.T @ directions / size
-    metric = Metric(centre, *map(jnp.asarray, (root, inverse, position)))
     if len(near) == len(centre):
-        return metric
+        return Metric(centre, *map(jnp.asarray, (root, inverse, position)))
+    return _apart(centre, (root, inverse, position), near, diagonal, slopes)
+
+
+def _apart(
+    centre: Flat, given: tuple[Any, ...], near: Any, diagonal: np.ndarray, slopes: np.ndarray
+) -> Metric:
+    """Return a metric with a diagonal part."""
     precision = np.maximum(diagonal, _LEAST) + (slopes**2).sum(0) / _ALONG**2
-    return metric._replace(near=jnp.asarray(near), spread=jnp.asarray(1 / np.sqrt(precision)))
+    spread = jnp.asarray(1 / np.sqrt(precision))
+    return Metric(centre, *map(jnp.asarray, given), jnp.asarray(near), spread)
 
 
 def _near_sites(plan: Plan, like: Values) -> Supports:
@@ -482,7 +498,8 @@ def _curvatures(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> 
     )
     near = _near_sites(plan, like)
     places = unconstrained.coordinates_of(supports, like, jnp.arange(centre.size, dtype=float))
-    number = jnp.concatenate([jnp.ravel(places[name]) for name in sorted(near)]).astype(int)
+    parts = [jnp.ravel(places[name]) for name in sorted(near)]
+    number = jnp.concatenate([jnp.zeros(0), *parts]).astype(int)
     full = unconstrained.curvature(model, near, data, like | values, centre[number])
     own = {name: like[name] for name in near}
     places = unconstrained.coordinates_of(near, own, jnp.arange(number.size, dtype=float))
@@ -513,6 +530,8 @@ def _curvatures(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> 
 def _positive(precision: Array, sizes: list[int]) -> Array:
     """Return a negative Hessian, that of each site alone where there is no maximum, bounded from
     below."""
+    if not sizes:
+        return precision
     site = np.repeat(np.arange(len(sizes)), sizes)
     alone = precision * (site[:, None] == site)
     if len(sizes) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,10 +11,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from raters.inference.arrays import EntryDraws, Matrix, PerDraw, Rng, Scalar
-from raters.inference.polya_gamma import conditionals, detection, line, plans, ties, unconstrained
+from raters.inference.arrays import Entries, EntryDraws, Matrix, PerDraw, Rng, Scalar
+from raters.inference.polya_gamma import (
+    conditionals,
+    detection,
+    hmc,
+    line,
+    plans,
+    ties,
+    unconstrained,
+)
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.plans import Plan
+from raters.inference.polya_gamma.sums import How
 from raters.inference.polya_gamma.tables import inverse_factor
 from raters.model import Model, Scale, Values, marginal_of
 from raters.program import Program, Supports, log_joint, log_likelihoods, log_prior, start_of
@@ -52,15 +62,15 @@ def why_not(program: Program[Any], draws: int) -> str | None:
         plan = plans.plan(program, start_of(program.model, program.data))
     if not (plan.blocks or plan.chooses):
         return f"{program.model.title} has no site that EM updates by a block; use NUTS or SVI"
-    in_blocks = {name for block in plan.blocks for name in block.sites}
+    moved = {*plan.steep, *(name for block in plan.blocks for name in block.sites)}
     model: Any = program.model
     tied = [model.site_name(*one) for group in model.tied for one in group] if plan.is_joint else []
-    if loose := [name for name in tied if name not in in_blocks]:
+    if loose := [name for name in tied if name not in moved]:
         return f"{loose[0]!r} is tied, and its entries are not independent; use PGGibbs or NUTS"
     size = sum(
         int(np.prod(site.shape)) for name, site in program.sites.items() if name not in plan.hyper
     )
-    if draws and size > conditionals.DENSE_LIMIT:
+    if draws and size > conditionals.DENSE_LIMIT and not plan.chooses:
         what = f"draws around a mode of {size:,} numbers (at most {conditionals.DENSE_LIMIT:,})"
         return f"PGEM has no {what}; PGEM(draws=0) gives the mode, and PGGibbs draws"
     return None
@@ -108,14 +118,19 @@ def draws(plan: Plan, data: Any, mode: Values, number: int, rng: Rng) -> tuple[V
     like = {name: jnp.asarray(value) for name, value in given.items()}
     start = np.asarray(unconstrained.flat_of(own, like))
     normals = np.zeros((0, len(start)))
+    if many := len(start) > conditionals.DENSE_LIMIT:
+        plan = replace(plan, scales=())
     if plan.scales:
         normals = np.asarray(_directions(plan.scales, own, like, start[None]))[0]
         normals = np.linalg.qr(normals.T)[0].T
     centre = _highest(plan.model, own, data, like, start, normals)
-    second = unconstrained.curvature(
-        plan.model, own, data, like, jnp.asarray(centre), batch_size=_COLUMNS
-    )
-    apart, log_q = _on_section(np.asarray(second), normals, number, rng)
+    if many:
+        apart, log_q = _by_metric(replace(plan, supports=own), data, like, centre, number, rng)
+    else:
+        second = unconstrained.curvature(
+            plan.model, own, data, like, jnp.asarray(centre), batch_size=_COLUMNS
+        )
+        apart, log_q = _on_section(np.asarray(second), normals, number, rng)
     sites, volume = unconstrained.sites_at_each(own, like, centre + apart)
     log_q -= np.asarray(volume)
     if plan.scales:
@@ -126,6 +141,17 @@ def draws(plan: Plan, data: Any, mode: Values, number: int, rng: Rng) -> tuple[V
     log_p = log_prior + np.asarray(log_likelihoods(plan.model, data, drawn))
     values = {name: np.asarray(drawn[name])[None] for name in plan.supports}
     return values, {"log_p": log_p[None], "log_q": log_q[None]}
+
+
+def _by_metric(
+    plan: Plan, data: Any, like: Values, centre: Entries, number: int, rng: Rng
+) -> tuple[EntryDraws, PerDraw]:
+    """Return draws about 0 with the inverse of the metric of `HMC` as their covariance."""
+    metric = hmc.metric_at(plan, How.of("curvature", data), data, like, jnp.asarray(centre))
+    assert metric is not None  # The density is finite at its mode.
+    white = rng.standard_normal((number, len(centre)))
+    points = jax.vmap(metric.unconstrained)(jnp.asarray(white))
+    return np.asarray(points) - centre, -(white**2).sum(1) / 2
 
 
 def _on_section(
@@ -152,13 +178,15 @@ def _highest(
     normals: Float[np.ndarray, "orbit entry"],
 ) -> np.ndarray:
     """Climb from a point to the highest density on the section through it, by L-BFGS."""
-    rest = np.eye(len(start)) - normals.T @ normals
+
+    def across(step: np.ndarray) -> np.ndarray:
+        return step - normals.T @ (normals @ step)
 
     def objective(point: np.ndarray) -> tuple[Any, Any]:
-        at = start + rest @ (point - start)
+        at = start + across(point - start)
         value, gradient = unconstrained.slope(model, supports, data, values, at)
-        return value, rest @ np.asarray(gradient)
+        return value, across(np.asarray(gradient))
 
     options = {"maxiter": _MOST_STEPS, "maxfun": 10 * _MOST_STEPS, "ftol": 1e-13, "gtol": 1e-6}
     found = unconstrained.maximised(objective, start, options=options)
-    return np.asarray(start + rest @ (found.x - start))
+    return np.asarray(start + across(found.x - start))
