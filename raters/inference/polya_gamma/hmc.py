@@ -472,7 +472,8 @@ def _apart(
     """Return a metric with a diagonal part."""
     precision = np.maximum(diagonal, _LEAST) + (slopes**2).sum(0) / _ALONG**2
     spread = jnp.asarray(1 / np.sqrt(precision))
-    return Metric(centre, *map(jnp.asarray, given), jnp.asarray(near), spread)
+    root, inverse, position = map(jnp.asarray, given)
+    return Metric(centre, root, inverse, position, jnp.asarray(near), spread)
 
 
 def _near_sites(plan: Plan, like: Values) -> Supports:
