@@ -120,7 +120,7 @@ def test_a_start_without_rewards_has_a_place_on_each_orbit(tiny, fit_quietly) ->
 @pytest.mark.slow
 def test_of_many_parameters_the_largest_sites_have_a_diagonal_metric(ranked, monkeypatch) -> None:
     """That of the Hessian for competences, of which no ranking has two, and the orbit's."""
-    model = rt.ExtendedPlackettLuce()
+    model = rt.ExtendedPlackettLuce(worth_scale=1.0, competence_spread=0.5)
     with jax.enable_x64(True):
         start = {name: jnp.asarray(value, float) for name, value in model.start(ranked).items()}
         start["competence"] += jnp.linspace(-0.5, 0.5, start["competence"].size)
@@ -166,3 +166,17 @@ def test_a_site_larger_than_the_limit_has_the_same_posterior(ranked, fit_quietly
     one, other = (result["posterior"]["worth"] for result in (usual, apart))
     error = one.std(("chain", "draw")) * np.sqrt(1 / 100 + 1 / 100)
     assert (abs(one.mean(("chain", "draw")) - other.mean(("chain", "draw"))) < 6 * error).all()
+
+
+def test_hyper_parameters_of_rankings_stay_during_a_trajectory(ranked) -> None:
+    model = rt.PlackettLuce()
+    with jax.enable_x64(True):
+        start = {name: jnp.asarray(value, float) for name, value in model.start(ranked).items()}
+        space = hmc.Space.of(rt.program.Program(model, ranked), start)
+        metric = space.metric(space.flat(start))
+        moving = unconstrained.coordinates_of(space.plan.supports, start, metric.moving)
+        wider = space.flat(start | {"worth_scale": 3 * start["worth_scale"]})
+        own = metric.through(wider)
+        place = own.place(wider + 0.5 * metric.moving)
+        np.testing.assert_allclose(own.unconstrained(place), wider + 0.5 * metric.moving)
+    assert (float(moving["worth_scale"]), moving["worth"].tolist()) == (0.0, [1.0] * 5)

@@ -261,15 +261,13 @@ def _advance(
     """Run at most `_BLOCK` trajectories of a chain; return the sum of their places, too."""
     row = data.take(slice(0, 1))
 
-    given = data, like, metric
-
     def flat_at(like: Values, metric: Metric, place: Flat, moves: Array) -> Flat:
         values = unconstrained.sites_at(plan.supports, like, metric.unconstrained(place))[0]
         flat = unconstrained.flat_of(plan.supports, straight(plan, values, moves))
         return flat.astype(place.dtype)
 
-    def density(given: tuple[Any, Values, Metric], place: Flat, moves: Array) -> Scalar:
-        data, like, metric = given
+    def density(given: tuple[Any, Values], metric: Metric, place: Flat, moves: Array) -> Scalar:
+        data, like = given
         flat = flat_at(like, metric, place, moves)
         apart = positions(plan, unconstrained.sites_at(plan.supports, like, flat)[0])
         apart -= metric.position + moves
@@ -277,10 +275,18 @@ def _advance(
         return joint - (apart**2).sum() / (2 * _ALONG**2)
 
     # Any slope keeps volumes, and an end is accepted by its density in double precision.
-    singly = _in_single(given)
+    singly = _in_single((data, like))
+    slope = jax.grad(density, 2)
 
-    def slope(place: Flat, moves: Array) -> Flat:
-        return jax.grad(density, 1)(singly, *_in_single((place, moves))).astype(float)
+    def stiffness(flat: Flat) -> Scalar:
+        # How much shorter steps are where the hyper-parameters make priors narrow: the same at all
+        # points of a trajectory, since only these are not those of the metric's centre.
+        values = partial(unconstrained.sites_at, plan.supports, like)
+        prior = jax.grad(lambda flat: log_prior(plan.model, row, like | values(flat)[0]))
+        along = jnp.broadcast_to(metric.moving, flat.shape)
+        precision = -jax.jvp(prior, (flat,), (along,))[1]
+        ratio = precision[metric.near] / (metric.root**2).sum(0)
+        return jnp.sqrt(ratio.max(initial=1.0))
 
     def trajectory(index: int, carry: tuple[State, Any, Any]) -> tuple[State, Any, Any]:
         state, total, fields = carry
@@ -288,35 +294,40 @@ def _advance(
         along_key, momentum_key, size_key, accept_key, orbit_key = keys
         step = jnp.exp(jnp.where(adapt, state.log_step, state.log_mean))
         length = _LENGTH * jax.random.uniform(size_key, minval=_SHORTEST, maxval=_LONGEST)
-        number = jnp.clip(jnp.ceil(length / step), 1, _MOST).astype(int)
-        # Near a normal a step of any size is accepted, and one by 2π would not move at all.
-        step = jnp.minimum(step, length / number)
         # The point stays near a place on each orbit, drawn anew for each trajectory, at which the
         # orbit is straight.
         values = unconstrained.sites_at(plan.supports, like, state.flat)[0]
         moves = positions(plan, values) - metric.position
         moves += _ALONG * jax.random.normal(along_key, moves.shape)
-        origin = metric.place(unconstrained.flat_of(plan.supports, straight(plan, values, -moves)))
-        momentum = jax.random.normal(momentum_key, origin.shape)
+        first = unconstrained.flat_of(plan.supports, straight(plan, values, -moves))
+        here = metric.through(first)
+        origin, narrow = here.place(first), _in_single((here, moves))
+        momentum = here.moving * jax.random.normal(momentum_key, origin.shape)
+        if held_sites(plan):
+            step /= stiffness(here.centre)
+        number = jnp.clip(jnp.ceil(length / step), 1, _MOST).astype(int)
+        # Near a normal a step of any size is accepted, and one by 2π would not move at all.
+        step = jnp.minimum(step, length / number)
 
         def leap(which: int, now: tuple[Array, Array]) -> tuple[Array, Array]:
             # The slope stands at one place in the program, which compiles faster.
             place, momentum = now
             is_end = (which == 0) | (which == number)
-            momentum += jnp.where(is_end, step / 2, step) * (slope(place, moves) + place)
+            force = slope(singly, narrow[0], _in_single(place), narrow[1]).astype(float) + place
+            momentum += jnp.where(is_end, step / 2, step) * force
             turn = jnp.where(which < number, step, 0.0)
             cosine, sine = jnp.cos(turn), jnp.sin(turn)
             return cosine * place + sine * momentum, cosine * momentum - sine * place
 
         place, ended = jax.lax.fori_loop(0, number + 1, leap, (origin, momentum))
         ends = jnp.stack([origin, place])
-        begun, reached = jax.lax.map(lambda end: density(given, end, moves), ends)
+        begun, reached = jax.lax.map(lambda end: density((data, like), here, end, moves), ends)
         energy = momentum @ momentum / 2 - begun
         error = ended @ ended / 2 - reached - energy
         error = jnp.where(jnp.isfinite(error), error, jnp.inf)
         rate = jnp.minimum(1.0, jnp.exp(-error))
         accepted = jax.random.uniform(accept_key) < rate
-        proposed = flat_at(like, metric, place, moves)
+        proposed = flat_at(like, here, place, moves)
         accepted &= jnp.isfinite(proposed).all()
         flat = jnp.where(accepted, proposed, state.flat)
         values = unconstrained.sites_at(plan.supports, like, flat)[0]
@@ -419,7 +430,8 @@ _ALONG = 0.1
 
 class Metric(NamedTuple):
     """Coordinates in which a normal of a given precision is standard; of many coordinates, those
-    of the largest sites, which are not `near` to others, are independent in it."""
+    of the largest sites, which are not `near` to others, are independent in it, and those with a
+    `spread` of 0 do not move."""
 
     centre: Flat
     root: Float[Array, "near near"]
@@ -440,7 +452,19 @@ class Metric(NamedTuple):
         apart = flat - self.centre
         if self.near is None or self.spread is None:
             return self.root @ apart
-        return (apart / self.spread).at[self.near].set(self.root @ apart[self.near])
+        far = self.moving * apart / jnp.where(self.spread > 0, self.spread, 1.0)
+        return far.at[self.near].set(self.root @ apart[self.near])
+
+    @property
+    def moving(self) -> Any:
+        """1 for coordinates that move, 0 for others."""
+        return 1.0 if self.spread is None else (self.spread > 0).astype(self.centre.dtype)
+
+    def through(self, flat: Flat) -> Metric:
+        """Return the metric with the coordinates that do not move at those of a point."""
+        if self.spread is None:
+            return self
+        return self._replace(centre=jnp.where(self.spread > 0, self.centre, flat))
 
 
 def metric_at(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> Metric | None:
@@ -477,9 +501,10 @@ def _apart(
 
 
 def _near_sites(plan: Plan, like: Values) -> Supports:
-    """Return the supports of sites that together have few coordinates: all but the largest."""
+    """Return the supports of sites that together have few coordinates: all but the largest, and,
+    of choices, the hyper-parameters, which are drawn by slices alone."""
     size = {name: jnp.size(like[name]) for name in plan.supports}
-    kept = list(plan.supports)
+    kept = [name for name in plan.supports if name not in held_sites(plan)]
     for name in sorted(size, key=lambda name: -size[name]):
         if sum(size[one] for one in kept) > DENSE_LIMIT:
             kept.remove(name)
@@ -499,8 +524,10 @@ def _curvatures(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> 
     )
     near = _near_sites(plan, like)
     places = unconstrained.coordinates_of(supports, like, jnp.arange(centre.size, dtype=float))
-    parts = [jnp.ravel(places[name]) for name in sorted(near)]
-    number = jnp.concatenate([jnp.zeros(0), *parts]).astype(int)
+    number, held = (
+        jnp.concatenate([jnp.zeros(0), *(jnp.ravel(places[n]) for n in names)]).astype(int)
+        for names in (sorted(near), held_sites(plan))
+    )
     full = unconstrained.curvature(model, near, data, like | values, centre[number])
     own = {name: like[name] for name in near}
     places = unconstrained.coordinates_of(near, own, jnp.arange(number.size, dtype=float))
@@ -525,7 +552,8 @@ def _curvatures(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> 
         return positions(plan, unconstrained.sites_at(supports, like, flat)[0])
 
     found = where, precision, full, along(centre), jax.jacrev(along)(centre), number
-    return *found, _diagonal(plan, number, data, like, centre)
+    diagonal = _diagonal(plan, number, held, data, like, centre)
+    return *found, diagonal.at[held].set(jnp.inf)
 
 
 def _positive(precision: Array, sizes: list[int]) -> Array:
@@ -541,14 +569,20 @@ def _positive(precision: Array, sizes: list[int]) -> Array:
     return (vectors * jnp.maximum(least, _LEAST)) @ vectors.T
 
 
-def _diagonal(plan: Plan, near: Array, data: Any, like: Values, centre: Flat) -> Flat:
+def held_sites(plan: Plan) -> Sites:
+    """Return the sites that trajectories leave where they are: the scale of the worths of few
+    rankings and the worths together are a funnel, which one metric does not suit."""
+    return tuple(name for name in plan.hyper if plan.chooses and name in plan.supports)
+
+
+def _diagonal(plan: Plan, near: Array, held: Array, data: Any, like: Values, centre: Flat) -> Flat:
     """Return the diagonal of the negative Hessian of the coordinates that are not near, by products
     with random signs, which are exact where these are independent of each other given the near ones
     (Bekas, Kokiopoulou and Saad 2007)."""
-    if near.size == centre.size:
+    if near.size + held.size == centre.size:
         return jnp.ones_like(centre)
     density = partial(unconstrained.log_density, plan.model, plan.supports, data, like)
     signs = jax.random.rademacher(jax.random.key(0), (_PROBES, centre.size), centre.dtype)
-    signs = signs.at[:, near].set(0.0)
+    signs = signs.at[:, near].set(0.0).at[:, held].set(0.0)
     product = jax.lax.map(lambda sign: -jax.jvp(jax.grad(density), (centre,), (sign,))[1], signs)
     return (signs * product).mean(0)
