@@ -49,6 +49,9 @@ def placed(data: Any, mesh: Mesh | None = None) -> Any:
 def of_few_sizes(program: Any) -> Any:
     """Data on a device, in one of few numbers of rows, so that data of like size find functions
     that are compiled already."""
+    if program.is_joint:
+        parts = tuple(of_few_sizes(program.parts[name]) for name in program.data.part_names)
+        return dataclasses.replace(program.data, parts=parts)
     rows = program.data.num_rows
     if program.mesh is not None or program.data.unit != program.data.row:
         return program.placed()

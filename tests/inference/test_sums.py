@@ -132,7 +132,6 @@ def test_draws_have_the_mean_and_the_covariance_of_the_conditional(solver, tiny)
     np.testing.assert_allclose(mode, exact, atol=1e-4)
     if solver != "parts":
         wrapped = sums.Conditional([reading], "mean", how.limit)
-        np.testing.assert_allclose(wrapped.mode(np.zeros(normal.size)), mode, atol=1e-9)
         some = np.linspace(-1, 1, normal.size)
         slope = normal.shift - normal.precision() @ some
         np.testing.assert_allclose(wrapped.slope(some), slope, atol=1e-9)
@@ -152,7 +151,7 @@ def test_gradients_that_stop_too_early_are_warned_of(tiny, monkeypatch) -> None:
     clear()
     found = sums.Conditional([readings(rt.BTL(), tiny)[0]], "mean", 1)
     with pytest.warns(ConvergenceWarning, match="after 1 steps"):
-        found.mode(np.zeros(len(found.shift)))
+        jax.block_until_ready(sums.solved(found.readings, found.sums, found.shift, None, found.how))
     clear()
 
 

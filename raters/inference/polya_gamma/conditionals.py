@@ -36,7 +36,7 @@ BOUNDED = "its prior is bounded and its entries meet in the same logits"
 class Observation(NamedTuple):
     """Rows of an observed distribution as logistic likelihoods."""
 
-    logits: PerRow | Float[Array, "row alternative"]
+    logits: PerRow
     votes: PerRow | Float[Array, "term row"]
     kappa: PerRow | Float[Array, "term row"]
     shift: Float[Array, "term row"] | None = None

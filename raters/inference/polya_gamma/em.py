@@ -273,18 +273,17 @@ class _Climber:
         if not plan.hyper:
             return {}, {name: np.asarray(value) for name, value in values.items()}
         # Stochastic EM: averages over a short run of an exact sampler.
-        number = warmup + _GIBBS_SWEEPS - _GIBBS_SWEEPS // 3
+        number = _GIBBS_SWEEPS - _GIBBS_SWEEPS // 3
         if plan.chooses:
             short = HMC(draws=number, warmup=_GIBBS_SWEEPS // 3, chains=1)
-            at = {name: np.asarray(value)[None, None] for name, value in values.items()}
+            start = {name: np.asarray(value)[None, None] for name, value in values.items()}
             key = jax.random.key(int(rng.integers(2**31)))
-            drawn = {
-                name: v[0] for name, v in short.run(self.program, key, start=at).values.items()
-            }
+            drawn = short.run(self.program, key, start=start).values
+            drawn = {name: value[0] for name, value in drawn.items()}
         else:
-            drawn = Kernel.of(self.program, values).run(values, rng, number)
+            drawn = Kernel.of(self.program, values).run(values, rng, warmup + number)
         centres = {
-            name: np.mean(biject_to(self.supports[name]).inv(drawn[name][warmup:]), 0)
+            name: np.mean(biject_to(self.supports[name]).inv(drawn[name][-number:]), 0)
             for name in plan.hyper
         }
         at = placed(self.supports, centres)[0]

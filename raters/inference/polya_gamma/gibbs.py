@@ -28,7 +28,7 @@ from raters.inference.polya_gamma import (
     sweep,
 )
 from raters.inference.polya_gamma.detection import chooses
-from raters.inference.polya_gamma.hmc import HMC
+from raters.inference.polya_gamma.hmc import HMC, run_chains
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.sums import (
     Division,
@@ -356,7 +356,7 @@ class PGGibbs(base.Backend):
                 chains=self.chains,
                 longest=self.longest,
             )
-            return own.thinned(program, key, start, progress, self.thin)
+            return run_chains(own, program, key, start, progress, self.thin)
         with jax.enable_x64(True):
             cold = start_of(program.model, program.data)
         rngs = [np.random.default_rng(seed) for seed in base.numpy_seeds(key, self.chains)]

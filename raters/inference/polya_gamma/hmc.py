@@ -17,15 +17,15 @@ from numpyro.distributions import constraints
 
 from raters.errors.validation import plain_whole
 from raters.inference import base, chains, modes
-from raters.inference.arrays import Flat, Rng, Scalar, Sites
+from raters.inference.arrays import Flat, Matrix, Rng, Scalar, Sites
 from raters.inference.nuts import STATISTICS
-from raters.inference.polya_gamma import detection, line, panels, plans, sweep, unconstrained
+from raters.inference.polya_gamma import detection, line, panels, plans, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block
 from raters.inference.polya_gamma.sums import How, Reading, sums_of
 from raters.model import Scale, Values
-from raters.program import Program, Supports, log_prior, scattered, start_of
+from raters.program import Program, Supports, log_prior, placing, scattered, start_of
 
 # Trajectories of a compiled run, after each of which the bar shows progress.
 _BLOCK = 50
@@ -128,46 +128,52 @@ class HMC(base.Backend):
         self, program: Program[Any], key: Array, *, start: base.Start = None, progress: bool = False
     ) -> base.Draws:
         """Run the chains."""
-        return self.thinned(program, key, start, progress, 1)
+        return run_chains(self, program, key, start, progress)
 
-    def thinned(
-        self, program: Program[Any], key: Array, start: base.Start, progress: bool, thin: int
-    ) -> base.Draws:
-        """Run the chains, with so many trajectories for each draw."""
-        with jax.enable_x64(True):
-            cold = start_of(program.model, program.data)
-            seeds = base.numpy_seeds(key, self.chains)
-            rngs = [np.random.default_rng(seed) for seed in seeds]
-            if start is None:
-                starts = [scattered(cold, program.supports, rng) for rng in rngs]
-            else:
-                starts = base.last_draws(start, self.chains)
-            space = Space.of(program, cold)
-            metric = space.metric(space.flat(starts[0]))
-            assert metric is not None  # A start has finite derivatives.
-            keys = jax.random.split(key, self.chains)
-            each = [
-                Trajectories(space, metric, space.flat(values), own, rng)
-                for values, own, rng in zip(starts, keys, rngs, strict=True)
-            ]
-            # Compiled here, since NumPyro reads a program in one thread at a time.
-            each[0](0)
-        at_once = self.chains if program.mesh is None else 1
-        settings: dict[str, Any] = {"batch": _BLOCK, "at_once": at_once}
-        with base.one_blas_thread(), base.progress_bar(0, "HMC", progress) as bar:
-            ends = {math.ceil(share * self.warmup) for share in _WINDOWS}
-            for begin, end in itertools.pairwise((0, *sorted(ends))):
-                if begin:
-                    with jax.enable_x64(True):
-                        for chain in each:
-                            chain.adapt()
-                chains.sampled(each, 1, bar, thin=end - begin, **settings)
-            for chain in each:
-                chain.adapting = False
-            settings |= {"longest": self.longest, "program": program, "thin": thin}
-            values, stats, times = chains.sampled(each, self.draws, bar, **settings)
-        facts = {"divergences": sum(one.divergences for one in each)}
-        return base.Draws(values, stats, facts=facts | {"times_longer": times})
+
+def run_chains(
+    backend: HMC,
+    program: Program[Any],
+    key: Array,
+    start: base.Start,
+    progress: bool,
+    thin: int = 1,
+) -> base.Draws:
+    """Run the chains of a back-end, with so many trajectories for each draw."""
+    with jax.enable_x64(True):
+        cold = start_of(program.model, program.data)
+        seeds = base.numpy_seeds(key, backend.chains)
+        rngs = [np.random.default_rng(seed) for seed in seeds]
+        if start is None:
+            starts = [scattered(cold, program.supports, rng) for rng in rngs]
+        else:
+            starts = base.last_draws(start, backend.chains)
+        space = Space.of(program, cold)
+        metric = space.metric(space.flat(starts[0]))
+        assert metric is not None  # A start has finite derivatives.
+        keys = jax.random.split(key, backend.chains)
+        each = [
+            Trajectories(space, metric, space.flat(values), own, rng)
+            for values, own, rng in zip(starts, keys, rngs, strict=True)
+        ]
+        # Compiled here, since NumPyro reads a program in one thread at a time.
+        each[0](0)
+    at_once = backend.chains if program.mesh is None else 1
+    settings: dict[str, Any] = {"batch": _BLOCK, "at_once": at_once}
+    with base.one_blas_thread(), base.progress_bar(0, "HMC", progress) as bar:
+        ends = {math.ceil(share * backend.warmup) for share in _WINDOWS}
+        for begin, end in itertools.pairwise((0, *sorted(ends))):
+            if begin:
+                with jax.enable_x64(True):
+                    for chain in each:
+                        chain.adapt()
+            chains.sampled(each, 1, bar, thin=end - begin, **settings)
+        for chain in each:
+            chain.adapting = False
+        settings |= {"longest": backend.longest, "program": program, "thin": thin}
+        values, stats, times = chains.sampled(each, backend.draws, bar, **settings)
+    facts = {"divergences": sum(one.divergences for one in each)}
+    return base.Draws(values, stats, facts=facts | {"times_longer": times})
 
 
 class State(NamedTuple):
@@ -201,7 +207,7 @@ class Space:
         """Return the coordinates of a program; `values` are any of its sites."""
         plan = plans.plan(program, values)
         like = {name: jnp.asarray(value, float) for name, value in values.items()}
-        return cls(plan, modes.images(program), sweep.on_devices(program), like)
+        return cls(plan, modes.images(program), placing.of_few_sizes(program), like)
 
     def flat(self, values: Values) -> Flat:
         """Return the coordinates of a point."""
@@ -285,8 +291,9 @@ def _advance(
         prior = jax.grad(lambda flat: log_prior(plan.model, row, like | values(flat)[0]))
         along = jnp.broadcast_to(metric.moving, flat.shape)
         precision = -jax.jvp(prior, (flat,), (along,))[1]
-        ratio = precision[metric.near] / (metric.root**2).sum(0)
-        return jnp.sqrt(ratio.max(initial=1.0))
+        assert metric.spread is not None  # Some sites stay.
+        size = metric.spread.at[metric.near].set((metric.root**2).sum(0) ** -0.5)
+        return jnp.sqrt((precision * size**2).max(initial=1.0))
 
     def trajectory(index: int, carry: tuple[State, Any, Any]) -> tuple[State, Any, Any]:
         state, total, fields = carry
@@ -477,38 +484,31 @@ def metric_at(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> Me
     mass, full = mass + along, full + along
     if not np.isfinite(mass + full).all():
         return None
-    if not len(near):
-        root = inverse = np.zeros((0, 0))
-        return _apart(centre, (root, inverse, position), near, diagonal, slopes)
+    root, inverse = _root(mass, full) if len(near) else (mass, mass)
+    metric = Metric(centre, *map(jnp.asarray, (root, inverse, position)))
+    if len(near) == len(centre):
+        return metric
+    precision = np.maximum(diagonal, _LEAST) + (slopes**2).sum(0) / _ALONG**2
+    return metric._replace(near=jnp.asarray(near), spread=jnp.asarray(1 / np.sqrt(precision)))
+
+
+def _root(mass: Matrix, full: Matrix) -> tuple[Matrix, Matrix]:
+    """Return a root of a negative Hessian, kept near the mass, and the inverse of the root."""
     lower = scipy.linalg.cholesky(mass, lower=True)
     inverse = scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True)
     ratio, directions = scipy.linalg.eigh(inverse @ full @ inverse.T)
     size = np.sqrt(np.clip(ratio, _LEAST_RATIO, _LARGEST_RATIO))
-    root, inverse = size[:, None] * (lower @ directions).T, inverse.T @ directions / size
-    if len(near) == len(centre):
-        return Metric(centre, *map(jnp.asarray, (root, inverse, position)))
-    return _apart(centre, (root, inverse, position), near, diagonal, slopes)
-
-
-def _apart(
-    centre: Flat, given: tuple[Any, ...], near: Any, diagonal: np.ndarray, slopes: np.ndarray
-) -> Metric:
-    """Return a metric with a diagonal part."""
-    precision = np.maximum(diagonal, _LEAST) + (slopes**2).sum(0) / _ALONG**2
-    spread = jnp.asarray(1 / np.sqrt(precision))
-    root, inverse, position = map(jnp.asarray, given)
-    return Metric(centre, root, inverse, position, jnp.asarray(near), spread)
+    return size[:, None] * (lower @ directions).T, inverse.T @ directions / size
 
 
 def _near_sites(plan: Plan, like: Values) -> Supports:
     """Return the supports of sites that together have few coordinates: all but the largest, and,
     of choices, the hyper-parameters, which are drawn by slices alone."""
-    size = {name: jnp.size(like[name]) for name in plan.supports}
-    kept = [name for name in plan.supports if name not in held_sites(plan)]
-    for name in sorted(size, key=lambda name: -size[name]):
-        if sum(size[one] for one in kept) > DENSE_LIMIT:
-            kept.remove(name)
-    return Supports({name: plan.supports[name] for name in plan.supports if name in kept})
+    moved = [name for name in plan.supports if name not in held_sites(plan)]
+    kept = sorted(moved, key=lambda name: jnp.size(like[name]))
+    while sum(jnp.size(like[name]) for name in kept) > DENSE_LIMIT:
+        kept.pop()
+    return Supports({name: plan.supports[name] for name in moved if name in kept})
 
 
 @partial(jax.jit, static_argnums=(0, 1))

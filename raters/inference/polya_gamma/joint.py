@@ -1,4 +1,4 @@
-"""Modes of several kinds of judgement, and draws around them."""
+"""Modes of several kinds of judgement and of choices from sets, and draws around them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _LEAST = 1e-6
 
 
 def why_not(program: Program[Any], draws: int) -> str | None:
-    """Explain why `PGEM` has no mode of several kinds of judgement, or no draws around it."""
+    """Explain why `PGEM` has no mode of several kinds or of choices, or no draws around it."""
     if not program.is_joint and not detection.chooses(program):
         return None
     for name, part in program.parts.items():

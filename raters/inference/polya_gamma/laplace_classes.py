@@ -20,7 +20,7 @@ from raters.inference.polya_gamma import latent_classes, sweep, unconstrained
 from raters.inference.polya_gamma.conditionals import MODE_LIMIT
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.plans import Plan
-from raters.inference.polya_gamma.sums import How, solved, sums_of
+from raters.inference.polya_gamma.sums import How, drawn_by_each, sums_of
 from raters.inference.polya_gamma.sweep import RunCache
 from raters.model import Values
 from raters.program import Supports, log_likelihoods, placing
@@ -207,9 +207,9 @@ def _block_draws(
         if block.kind == "counts":
             prior = latent_classes.site_prior(reading.model, data, mode, block.sites[0])
             counts = sweep.counts_of(readings)
-            drawn = jax.lax.map(lambda key: latent_classes.sampled(prior, counts, key), keys)  # noqa: B023
+            drawn = jax.lax.map(partial(latent_classes.sampled, prior, counts), keys)
         else:
-            sums, current = [sums_of(reading, None, how)], block.flat(mode)
-            drawn = jax.lax.map(lambda key: solved(readings, sums, current, key, how), keys)  # noqa: B023
+            sums = [sums_of(reading, None, how)]
+            drawn = drawn_by_each(readings, sums, block.flat(mode), keys, how)
         draws = jax.vmap(block.placed)(draws, drawn.reshape(len(keys), -1))
     return draws

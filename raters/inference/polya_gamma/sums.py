@@ -453,13 +453,9 @@ class Conditional:
             return np.asarray(self.shift - normal.precision() @ current)
         return np.asarray(self.shift - _times(self.readings, self.sums, current, self.how))
 
-    def mode(self, current: np.ndarray) -> np.ndarray:
-        """Return the mode; `current` is the start of an iterative solver."""
-        return np.asarray(solved(self.readings, self.sums, current, None, self.how))
-
     def draws(self, keys: Array, current: np.ndarray) -> np.ndarray:
         """Return a draw by each key."""
-        return np.asarray(_draws(self.readings, self.sums, current, keys, self.how))
+        return np.asarray(drawn_by_each(self.readings, self.sums, current, keys, self.how))
 
     def variances(self, rng: Rng, probes: int) -> np.ndarray:
         """Return the variance of each entry, the bounds aside: of entries that share logits, from
@@ -474,9 +470,10 @@ class Conditional:
 
 
 @partial(jax.jit, static_argnums=4)
-def _draws(
+def drawn_by_each(
     readings: list[Reading], sums: list[Sums], current: EntryArray, keys: Array, how: How
 ) -> Float[Array, "draw entry"]:
+    """Draw the entries of a block by each key."""
     return jax.lax.map(lambda key: solved(readings, sums, current, key, how), keys)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -81,12 +81,10 @@ def _steep_gradient(plan: Plan, data: Any, fixed: Values, point: Values) -> tupl
 def on_devices(program: Program[Any]) -> Any:
     """Return the data where a sweep reads them."""
     data: Any = program.data
-    if program.is_joint:
-        if jax.default_backend() != "cpu":  # Compiled functions copy what they need.
-            return data
-        parts = tuple(on_devices(program.parts[name]) for name in data.part_names)
-        return replace(data, parts=parts)
-    if program.mesh is None and jax.default_backend() == "cpu" and data.num_rows > placing.CHUNK:
+    on_cpu = jax.default_backend() == "cpu"
+    if program.is_joint and not on_cpu:  # Compiled functions copy what they need.
+        return data
+    if program.mesh is None and on_cpu and data.num_rows > placing.CHUNK:
         return data
     return placing.of_few_sizes(program)
 
