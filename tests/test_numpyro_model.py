@@ -177,7 +177,7 @@ def test_simulated_outcomes_can_be_fitted():
 def test_categorical_outcomes_are_choices():
     model = rt.models.numpyro_model(several, observed="y")
     data = {"x": X, "y": RNG.integers(0, 3, 240)}
-    assert "blocks: none (choices move along trajectories)\n" in rt.fitting.describe(model, data)
+    assert "blocks: none\n" in rt.fitting.describe(model, data)
     program = rt.program.Program(model, read_by(model, data))
     assert rt.HMC().why_not(program) is None
 

@@ -51,8 +51,7 @@ def describe(model: Model[Any], data: Any) -> str:
             f"  {name:<15} {site.distribution:<14} ({axes})"
             + ("  observed" if name in observed else "")
         )
-    moved = " (choices move along trajectories)" if detection.chooses(program) else ""
-    lines.append("  blocks: " + ("; ".join(map(" + ".join, _blocks(program))) or f"none{moved}"))
+    lines.append("  blocks: " + ("; ".join(map(" + ".join, _blocks(program))) or "none"))
     lines.append("  symmetries: " + ("; ".join(map(repr, model.symmetries)) or "none"))
     return "\n".join(lines)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -14,7 +13,7 @@ from platformdirs import user_cache_path
 
 # Bytes on disk, beyond which the oldest half goes. JAX's own limit reads all files of the folder
 # for each function that it adds, which takes longer than many functions take to compile.
-_MOST = 1 << 30
+_MOST = 1 << 29
 
 
 @cache
@@ -34,8 +33,7 @@ def keep_compiled() -> None:
 
 def _prune(folder: Path) -> None:
     """Remove the oldest half of the files where they take more than the limit."""
-    with os.scandir(folder) as entries:
-        files = sorted((one.stat().st_mtime, one.stat().st_size, one.path) for one in entries)
-    if sum(size for _, size, _ in files) > _MOST:
-        for *_, path in files[: len(files) // 2]:
-            Path(path).unlink(missing_ok=True)
+    files = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
+    if sum(path.stat().st_size for path in files) > _MOST:
+        for path in files[: len(files) // 2]:
+            path.unlink(missing_ok=True)

@@ -84,7 +84,8 @@ def on_devices(program: Program[Any]) -> Any:
     on_cpu = jax.default_backend() == "cpu"
     if program.is_joint and not on_cpu:  # Compiled functions copy what they need.
         return data
-    if program.mesh is None and on_cpu and data.num_rows > placing.CHUNK:
+    alone = program.mesh is None and on_cpu and not program.is_joint
+    if alone and next(iter(data.chunks(placing.CHUNK))) is not data:
         return data
     return placing.of_few_sizes(program)
 
