@@ -261,3 +261,15 @@ def test_votes_take_halves_and_are_binomial_on_whole_numbers() -> None:
     assert min(float(fn.log_prob(2)), float(fn.log_prob(3))) < between
     assert bool(fn.support(2.5))
     assert not bool(fn.support(5.5))
+
+
+def test_votes_have_the_slopes_of_a_binomial() -> None:
+    with jax.enable_x64(True):
+        logits, wins = jnp.linspace(-40.0, 30.0, 8), jnp.array([0.0, 7.0] * 4)
+
+        def slopes(family: type) -> tuple[jax.Array, jax.Array]:
+            slope = jax.grad(lambda at: family(logits=at, total_count=7.0).log_prob(wins).sum())
+            return jax.jvp(slope, (logits,), (jnp.ones_like(logits),))
+
+        for own, other in zip(slopes(Votes), slopes(dist.BinomialLogits), strict=True):
+            np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-12)

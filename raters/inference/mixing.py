@@ -130,7 +130,7 @@ def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -
     if divergences:
         warn(
             f"{divergences} transitions diverged, so a part of the posterior may be missed; use"
-            " NUTS(target_accept=0.99), or PGGibbs of votes, labels and responses",
+            " NUTS(target_accept=0.99), or PGGibbs (of votes, labels and responses)",
             3,
         )
     return {"max_rhat": found.rhat[0], "min_ess": found.ess[0]}

@@ -179,4 +179,11 @@ def test_hyper_parameters_of_rankings_stay_during_a_trajectory(ranked) -> None:
         own = metric.through(wider)
         place = own.place(wider + 0.5 * metric.moving)
         np.testing.assert_allclose(own.unconstrained(place), wider + 0.5 * metric.moving)
+        row, scale = ranked.take(slice(0, 1)), 0.01 * float(start["worth_scale"])
+        narrow = metric.through(space.flat(start | {"worth_scale": scale}))
+        times = hmc.stiffness(space.plan, row, space.like, narrow)
+        at_ease = hmc.stiffness(space.plan, row, space.like, own)
+        mass = (np.asarray(metric.root) ** 2).sum(0)
+    assert float(at_ease) == 1.0
+    np.testing.assert_allclose(float(times), (1 / scale**2 / mass.min()) ** 0.5)
     assert (float(moving["worth_scale"]), moving["worth"].tolist()) == (0.0, [1.0] * 5)

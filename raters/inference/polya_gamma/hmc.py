@@ -284,17 +284,6 @@ def _advance(
     singly = _in_single((data, like))
     slope = jax.grad(density, 2)
 
-    def stiffness(flat: Flat) -> Scalar:
-        # How much shorter steps are where the hyper-parameters make priors narrow: the same at all
-        # points of a trajectory, since only these are not those of the metric's centre.
-        values = partial(unconstrained.sites_at, plan.supports, like)
-        prior = jax.grad(lambda flat: log_prior(plan.model, row, like | values(flat)[0]))
-        along = jnp.broadcast_to(metric.moving, flat.shape)
-        precision = -jax.jvp(prior, (flat,), (along,))[1]
-        assert metric.spread is not None  # Some sites stay.
-        size = metric.spread.at[metric.near].set((metric.root**2).sum(0) ** -0.5)
-        return jnp.sqrt((precision * size**2).max(initial=1.0))
-
     def trajectory(index: int, carry: tuple[State, Any, Any]) -> tuple[State, Any, Any]:
         state, total, fields = carry
         key, *keys = jax.random.split(state.key, 6)
@@ -311,7 +300,7 @@ def _advance(
         origin, narrow = here.place(first), _in_single((here, moves))
         momentum = here.moving * jax.random.normal(momentum_key, origin.shape)
         if held_sites(plan):
-            step /= stiffness(here.centre)
+            step /= stiffness(plan, row, like, here)
         number = jnp.clip(jnp.ceil(length / step), 1, _MOST).astype(int)
         # Near a normal a step of any size is accepted, and one by 2π would not move at all.
         step = jnp.minimum(step, length / number)
@@ -357,6 +346,20 @@ def _advance(
     begin = state, jnp.zeros_like(state.flat), (room, empty)
     state, total, fields = jax.lax.fori_loop(0, steps, trajectory, begin)
     return state, total, fields
+
+
+def stiffness(plan: Plan, row: Any, like: Values, metric: Metric) -> Scalar:
+    """Return how many times shorter steps are where the sites that stay make priors narrow: the
+    same at all points of a trajectory, since it is taken at the centre."""
+
+    def prior(flat: Flat) -> Scalar:
+        values = unconstrained.sites_at(plan.supports, like, flat)[0]
+        return log_prior(plan.model, row, like | values)
+
+    assert metric.spread is not None  # Some sites stay.
+    precision = -jax.jvp(jax.grad(prior), (metric.centre,), (metric.moving,))[1]
+    size = metric.spread.at[metric.near].set((metric.root**2).sum(0) ** -0.5)
+    return jnp.sqrt((precision * size**2).max(initial=1.0))
 
 
 def _in_single[Tree](tree: Tree) -> Tree:
