@@ -149,7 +149,9 @@ class PlackettLuce(OfSets):
     Batch shape (ranking,); the event is all rows. A utility for each class gives batch shape
     (ranking, class), as a component of `GroupedMixture`, whose groups are of rankings. `log_prob`
     takes rows in any order within their ranking: a scatter by place takes the part of a sort, which
-    a compiler would carry out again on each program of which the places are constants.
+    a compiler would carry out again on each program of which the places are constants. It is into a
+    table of rankings by `longest`, the number of rows of the longest one, which a compiled function
+    takes for that of all rows where it is not given.
     """
 
     pytree_data_fields = ("utility", "set", "count", "places", "lowest")
@@ -168,7 +170,10 @@ class PlackettLuce(OfSets):
         validate_args: bool | None = None,
     ) -> None:
         self.places, self.lowest = places, lowest
-        self.longest = len(utility) if longest is None else longest
+        if longest is None:
+            known = not isinstance(set, jax.core.Tracer)
+            longest = int(np.bincount(set, minlength=1).max()) if known else len(utility)
+        self.longest = longest
         super().__init__(utility, set, num_sets, count, validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True)
@@ -204,17 +209,15 @@ class PlackettLuce(OfSets):
         """Return the log-probability of one ranking of all rows."""
         utility, own = self.utility, self.set < self.num_sets
         placed = (value > 0) & own
-        place = self._begin()[self.set] + value.astype(int) - 1
-        in_order = jnp.full_like(utility, _NOTHING)
-        in_order = in_order.at[jnp.where(placed, place, utility.size)].set(utility, mode="drop")
-        # Those without a place are at the end of each ranking, all in one.
-        last = jnp.append(self.set[1:] != self.set[:-1], True)
+        cell = self.set, jnp.where(placed, value.astype(int) - 1, self.longest)
+        in_order = jnp.full((self.num_sets, self.longest), _NOTHING, utility.dtype)
+        in_order = in_order.at[cell].set(utility, mode="drop")
+        # From the last place on: the log of the sum of e to what has no earlier place.
         unplaced = jnp.where(own & ~placed, utility, _NOTHING)
-        rest = _log_sum(unplaced, self.set, self.num_sets)[self.set]
-        ahead = jnp.where(last, jnp.logaddexp(in_order, rest), in_order)
-        filled = in_order > _NOTHING / 2
-        stages = jnp.where(filled, in_order - _from_end(ahead, self.set, self.longest), 0.0)
-        log_probs = jax.ops.segment_sum(stages, self.set, self.num_sets)
+        rest = _log_sum(unplaced, self.set, self.num_sets)
+        ahead = lax.scan(lambda *both: (jnp.logaddexp(*both),) * 2, rest, in_order.T, reverse=True)
+        stages = jnp.where(in_order > _NOTHING / 2, in_order - ahead[1].T, 0.0)
+        log_probs = stages.sum(1)
         if self.lowest is not None:
             log_probs = log_probs + self._log_prob_of_worst(value, own & ~placed)
         return log_probs if self.count is None else self.count * log_probs
@@ -274,17 +277,6 @@ def _log_sum(terms: PerRow, code: Codes, number: int) -> Float[Array, " code"]:
     top = jnp.maximum(top, _NOTHING)
     total = jax.ops.segment_sum(jnp.exp(terms - top[code]), code, number)
     return top + jnp.log(jnp.where(total > 0, total, 1.0))
-
-
-def _from_end(terms: PerRow, code: Codes, longest: int) -> PerRow:
-    """Return the log of the sum of e to the terms from each row to the last of its code."""
-    step = 1
-    while step < longest:  # Twice as many rows each time; few steps compile fast.
-        later = jnp.append(terms[step:], jnp.full(step, _NOTHING, terms.dtype))
-        same = jnp.append(code[step:] == code[:-step], jnp.zeros(step, bool))
-        terms = jnp.logaddexp(terms, jnp.where(same, later, _NOTHING))
-        step *= 2
-    return terms
 
 
 # ---------------------------------------------------------------- errors in common
