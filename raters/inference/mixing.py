@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
 from numpyro.diagnostics import effective_sample_size, gelman_rubin
 from scipy.special import ndtri
@@ -21,7 +22,7 @@ _FEWEST_OF_CHAIN = 4
 # In chains of so many draws, the effective ones tell how many more are needed; from so many times
 # as many on, another sampler is the better advice.
 _LONG_CHAIN, _HARDLY = 500, 10
-# Chains go on for so many times as long as their diagnostics ask for, which are uncertain.
+# Chains that go on do so for this many times as long as uncertain diagnostics ask for.
 _MARGIN = 1.25
 # Entries of a site whose diagnostics are in memory at once.
 _AT_ONCE = 500
@@ -71,9 +72,7 @@ def _normal_scores(rows: Float[np.ndarray, "entry draw"]) -> Float[np.ndarray, "
     np.put_along_axis(ranks, order, np.arange(1.0, size + 1)[None], axis=1)
     tied = (np.diff(np.take_along_axis(rows, order, axis=1), axis=1) == 0).any(1)
     if tied.any():
-        from scipy.stats import rankdata
-
-        ranks[tied] = rankdata(rows[tied], axis=1)
+        ranks[tied] = pd.DataFrame(rows[tied].T).rank().to_numpy().T
     return np.asarray(ndtri((ranks - 0.375) / (size + 0.25)))
 
 
@@ -110,7 +109,7 @@ def times_longer(values: dict[str, np.ndarray]) -> float:
         return np.inf
     (rhat, _), (ess, _) = worst({name: _some(draws) for name, draws in values.items()})
     times = np.fmax((rhat - 1) / (LARGEST_RHAT - 1), FEWEST_DRAWS * chains / ess)
-    return float(np.ceil(_MARGIN * times)) if _MARGIN * times > 1 else 1.0
+    return float(np.ceil(_MARGIN * times)) if times > 1 else 1.0
 
 
 def _some(draws: Float[np.ndarray, "chain draw *entry"]) -> Float[np.ndarray, "chain draw some"]:

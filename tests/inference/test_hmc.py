@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
+from numpyro.handlers import seed, trace
 from scipy.special import expit
 
 import raters as rt
-from raters.inference.polya_gamma import hmc, plans, unconstrained
+from raters.inference.polya_gamma import hmc, levels, plans, unconstrained
 from raters.inference.polya_gamma.sums import How
-from raters.program import log_joint
+from raters.program import log_joint, placing
 
 _FLAT = rt.BTL(reward_scale=2.0)
 
@@ -107,8 +110,8 @@ def test_trajectories_of_a_posterior_near_a_normal_turn_by_their_length(tiny, fi
     for chain in drawn:
         one, other = chain[:-1] - chain.mean(0), chain[1:] - chain.mean(0)
         along = (one * other).sum(0) / (one**2).sum(0)
-        # The standard error of an autocorrelation of 200 draws is .07.
-        assert np.all(np.abs(along) < 0.5)
+        # The mean cosine of the lengths is -.55, and the standard error with 200 draws .07.
+        assert np.all((along > -0.85) & (along < 0.0))
 
 
 def test_a_start_without_rewards_has_a_place_on_each_orbit(tiny, fit_quietly) -> None:
@@ -187,3 +190,44 @@ def test_hyper_parameters_of_rankings_stay_during_a_trajectory(ranked) -> None:
     assert float(at_ease) == 1.0
     np.testing.assert_allclose(float(times), (1 / scale**2 / mass.min()) ** 0.5)
     assert (float(moving["worth_scale"]), moving["worth"].tolist()) == (0.0, [1.0] * 5)
+
+
+def _moved_by_levels(votes: rt.Comparisons) -> list[float]:
+    """Mean change of four quantities of joint draws of sites and votes, in standard errors."""
+    model, asked = rt.ExtendedBTL(), votes.unanswered()
+    program = rt.program.Program(model, votes)
+    with jax.enable_x64(True):
+        start = {name: np.asarray(value, float) for name, value in model.start(votes).items()}
+        plan = plans.plan(program, start)
+        row = placing.first_unit(votes)
+        (level,) = levels.levels_of(plan, row, start)
+
+        def changes(key):
+            draw, use = jax.random.split(key)
+            sites = trace(seed(model, draw)).get_trace(asked)
+            answered = replace(votes, wins=sites["outcome"]["value"], count=None)
+            before = {name: sites[name]["value"] for name in start}
+            after = levels.level_step(plan, level, answered, row, before, use)
+            facts = [
+                (
+                    jnp.log(at["competence_spread"]),
+                    at["competence"].mean(),
+                    jnp.log(at["reward_scale"]),
+                    jnp.log((at["reward"] ** 2).sum()),
+                )
+                for at in (before, after)
+            ]
+            return jnp.array(facts[1]) - jnp.array(facts[0])
+
+        changed = np.asarray(jax.lax.map(changes, jax.random.split(jax.random.key(0), 20_000)))
+    assert 0.2 < np.mean(changed[:, 0] != 0) < 0.9  # Some moves are taken, and some are not.
+    return (abs(changed.mean(0)) / (changed.std(0) / np.sqrt(len(changed)))).tolist()
+
+
+def test_moves_of_levels_leave_the_joint_distribution_as_it_is(singles, monkeypatch) -> None:
+    """False-alarm rate 1e-4 for each of four means (|z| < 4); a volume left out is caught."""
+    assert max(_moved_by_levels(singles)) < 4
+    monkeypatch.setattr(levels, "_log_density", lambda prior, entries: 0.0)
+    jax.clear_caches()
+    assert max(_moved_by_levels(singles)) > 4
+    jax.clear_caches()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,6 +21,7 @@ from raters.inference.arrays import Flat, Matrix, Rng, Scalar, Sites
 from raters.inference.nuts import STATISTICS
 from raters.inference.polya_gamma import detection, line, panels, plans, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
+from raters.inference.polya_gamma.levels import Level, level_step, levels_of
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block
 from raters.inference.polya_gamma.sums import How, Reading, sums_of
@@ -34,16 +35,16 @@ _WINDOWS = 0.15, 0.45, 1.0
 # Mean length of a trajectory, which turns a normal distribution by so much, and shares of it
 # between which the length is drawn: with one length, directions that it turns by π would come back
 # mirrored, and their squares hardly move.
-_LENGTH, _SHORTEST, _LONGEST = 1.8, 0.7, 1.3
+_LENGTH, _SHORTEST, _LONGEST = 2.2, 0.7, 1.3
 # Visits of the orbit of each scale symmetry, and of hyper-parameters, after a trajectory.
 _VISITS = 2
-# Most steps of a trajectory.
-_MOST = 64
+# Least and most steps of a trajectory: a single one turns by too much where the density is skew.
+_FEWEST, _MOST = 2, 64
 # Error of the energy from which a trajectory counts as divergent, as in NUTS.
 _DIVERGENT = 1000.0
 # Dual averaging (Hoffman and Gelman 2014, section 3.2).
 _GAMMA, _DELAY, _DECAY = 0.05, 10.0, 0.75
-_FIRST_STEP, _TARGET = 0.4, 0.9
+_FIRST_STEP, _TARGET = 0.4, 0.8
 
 
 @dataclass(frozen=True)
@@ -199,6 +200,7 @@ class Space:
 
     plan: Plan
     moves: tuple[modes.Images, ...]
+    levels: tuple[Level, ...]
     data: Any
     like: Values
 
@@ -206,8 +208,11 @@ class Space:
     def of(cls, program: Program[Any], values: Values) -> Space:
         """Return the coordinates of a program; `values` are any of its sites."""
         plan = plans.plan(program, values)
+        plan = replace(plan, supports=unconstrained.by_scores(plan.supports))
         like = {name: jnp.asarray(value, float) for name, value in values.items()}
-        return cls(plan, modes.images(program), placing.of_few_sizes(program), like)
+        data = placing.of_few_sizes(program)
+        levels = levels_of(plan, placing.first_unit(data), values)
+        return cls(plan, modes.images(program), levels, data, like)
 
     def flat(self, values: Values) -> Flat:
         """Return the coordinates of a point."""
@@ -242,7 +247,8 @@ class Trajectories:
         parts = tuple(dict(move.parts) for move in space.moves)
         tried = modes.tries(space.moves, self.rng, (_BLOCK,))
         given = space.data, parts, space.like, self.metric, self.state, tried, number
-        self.state, total, fields = _advance(space.plan, kinds, *given, self.adapting)
+        program = space.plan, kinds, space.levels
+        self.state, total, fields = _advance(*program, *given, self.adapting)
         self.total, self.number = self.total + total, self.number + number
         values, stats = jax.tree.map(lambda some: np.asarray(some)[:number], fields)
         stats = dict(zip(STATISTICS, stats, strict=True))
@@ -251,10 +257,11 @@ class Trajectories:
         return values, stats
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def _advance(
     plan: Plan,
     kinds: tuple[modes.Kind, ...],
+    levels: tuple[Level, ...],
     data: Any,
     parts: tuple[modes.Within, ...],
     like: Values,
@@ -301,7 +308,7 @@ def _advance(
         momentum = here.moving * jax.random.normal(momentum_key, origin.shape)
         if held_sites(plan):
             step /= stiffness(plan, row, like, here)
-        number = jnp.clip(jnp.ceil(length / step), 1, _MOST).astype(int)
+        number = jnp.clip(jnp.ceil(length / step), _FEWEST, _MOST).astype(int)
         # Near a normal a step of any size is accepted, and one by 2π would not move at all.
         step = jnp.minimum(step, length / number)
 
@@ -328,7 +335,7 @@ def _advance(
         flat = jnp.where(accepted, proposed, state.flat)
         values = unconstrained.sites_at(plan.supports, like, flat)[0]
         images = jax.tree.map(lambda some: some[index], tried)
-        values = _moved(plan, kinds, data, row, parts, values, images, orbit_key)
+        values = _moved(plan, kinds, levels, data, row, parts, values, images, orbit_key)
         # At a start without effects their learned scale would vanish; and a point on a bound, to
         # rounding, has no coordinates.
         moved = unconstrained.flat_of(plan.supports, values)
@@ -409,6 +416,7 @@ def _adapted(state: State, rate: Scalar) -> State:
 def _moved(
     plan: Plan,
     kinds: tuple[modes.Kind, ...],
+    levels: tuple[Level, ...],
     data: Any,
     row: Any,
     parts: tuple[modes.Within, ...],
@@ -424,6 +432,9 @@ def _moved(
         key, use = jax.random.split(key)
         whole = data if kind[1] else row
         values = modes.step(plan.model, kind, own, whole, values, order_and_part, use)
+    for level in levels:
+        key, use = jax.random.split(key)
+        values = level_step(plan, level, data, row, values, use)
     return values
 
 

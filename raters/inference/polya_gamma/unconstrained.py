@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,15 +11,65 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 from jax.flatten_util import ravel_pytree
+from jax.scipy.special import ndtr, ndtri
+from jax.scipy.stats import norm
 from jaxtyping import Array, Float
-from numpyro.distributions import constraints
-from numpyro.distributions.transforms import biject_to
+from numpyro.distributions import biject_to, constraints
+from numpyro.distributions.transforms import (
+    AffineTransform,
+    ComposeTransform,
+    ParameterFreeTransform,
+    Transform,
+)
 
 from raters.distributions.normals import ScaledReal
 from raters.inference.arrays import Flat, Scalar, Sites
 from raters.inference.polya_gamma.rows import split
 from raters.model import Model, Values
 from raters.program import Supports, log_joint
+
+
+class NormalCdf(ParameterFreeTransform[Any]):
+    """Distribution function of a standard normal."""
+
+    domain, codomain = constraints.real, constraints.unit_interval
+
+    def __call__(self, x: Any) -> Array:
+        """Return probabilities, never 0 or 1."""
+        share = ndtr(x)
+        limits = jnp.finfo(share.dtype)
+        return jnp.clip(share, limits.tiny, 1 - limits.eps)
+
+    def _inverse(self, y: Any) -> Array:
+        return ndtri(y)
+
+    def log_abs_det_jacobian(
+        self, x: Any, y: Any, intermediates: Sequence[Any] | None = None
+    ) -> Array:
+        """Return the log density of a standard normal."""
+        return norm.logpdf(x)
+
+
+class Scored(constraints.interval):
+    """An interval with normal scores as unconstrained coordinates: near a bound, the tail of a
+    density in them is that of a normal, and in log odds exponential."""
+
+
+@biject_to.register(Scored)
+def _from_scores(support: Scored) -> Transform[Any]:
+    width = support.upper_bound - support.lower_bound
+    unit = AffineTransform(support.lower_bound, width, domain=constraints.unit_interval)
+    return ComposeTransform([NormalCdf(), unit])
+
+
+def by_scores(supports: Supports) -> Supports:
+    """Return supports of which intervals have normal scores as coordinates."""
+    scored = {
+        name: Scored(one.lower_bound, one.upper_bound)
+        for name, one in supports.items()
+        if isinstance(one, constraints.interval)
+    }
+    return Supports({**supports, **scored})
 
 
 def is_unbounded(supports: Supports, site: str) -> bool:
@@ -58,7 +108,9 @@ def placed(supports: Supports, coordinates: Values) -> tuple[Values, Scalar]:
 def sites_at(supports: Supports, like: Values, flat: Flat) -> tuple[Values, Scalar]:
     """Return the sites at unconstrained coordinates, and the log volume element there."""
     each = coordinates_of(supports, like, flat)
-    return placed(supports, {name: each[name] for name in supports})
+    values, volume = placed(supports, {name: each[name] for name in supports})
+    # Compiled into the reading of rows, an entry would be computed anew for each of them.
+    return jax.lax.optimization_barrier(values), volume
 
 
 @partial(jax.jit, static_argnums=0)
