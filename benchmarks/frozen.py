@@ -33,7 +33,6 @@ BACKENDS = (
     rt.NUTS(draws=10, warmup=10, chains=1),
     rt.SVI(steps=500, draws=20),
     rt.HMC(draws=10, warmup=20, chains=1),
-    rt.PGVI(draws=20),
 )
 GIBBS = rt.PGGibbs(draws=100, warmup=50, chains=2)
 EM = rt.PGEM(draws=200)

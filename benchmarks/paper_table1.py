@@ -69,7 +69,6 @@ BACKENDS = {
     "nuts": rt.NUTS(draws=120, warmup=80, chains=1, target_accept=0.8, max_tree_depth=5),
     "svi": rt.SVI(steps=2000, draws=200),
     "em": rt.PGEM(draws=0, starts=1, tolerance=1e-4),
-    "vi": rt.PGVI(draws=0, tolerance=1e-4),
 }
 MARGIN = 0.02
 

@@ -29,7 +29,6 @@ from .fitting.simulate import simulate as simulate
 from .inference import HMC as HMC
 from .inference import NUTS as NUTS
 from .inference import PGEM as PGEM
-from .inference import PGVI as PGVI
 from .inference import SVI as SVI
 from .inference import PGGibbs as PGGibbs
 from .judgements import MDP as MDP

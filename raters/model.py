@@ -215,7 +215,7 @@ class Model[Data: Judgements](abc.ABC):
     prior : mapping of str to numpyro distribution, optional
         Priors of your own by site, in place of those of the program:
         ``prior={"competence": dist.StudentT(4, 1, 1)}``. `NUTS`, `SVI`, `HMC` and `PGGibbs` take
-        all, `PGEM` and `PGVI` conjugate ones. Draws of these sites are not centred.
+        all, `PGEM` conjugate ones. Draws of these sites are not centred.
     """
 
     prior: Mapping[str, Distribution] = dataclasses.field(

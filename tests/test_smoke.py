@@ -15,7 +15,6 @@ BACKENDS = (
     rt.NUTS(draws=40, warmup=60, chains=2),
     rt.SVI(steps=500, draws=40),
     rt.HMC(draws=40, warmup=60, chains=2),
-    rt.PGVI(draws=40),
 )
 
 

@@ -27,7 +27,7 @@ from raters.program.compiled import keep_compiled
 jax.config.update("jax_disable_most_optimizations", True)
 keep_compiled()
 
-BACKENDS = (rt.PGGibbs(), rt.HMC(), rt.NUTS(), rt.PGEM(), rt.PGVI(), rt.SVI())
+BACKENDS = (rt.PGGibbs(), rt.HMC(), rt.NUTS(), rt.PGEM(), rt.SVI())
 # Models that need a setting.
 _EXAMPLES = {"NestedLogit": rt.models.NestedLogit(nests=(("car", "bus"),))}
 

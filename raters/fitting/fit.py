@@ -67,14 +67,14 @@ def fit(
         Judgements of the model's kind, such as `Comparisons` or `Labels`; of `numpyro_model` the
         arguments of the function, as a mapping or a table.
     backend : Backend, optional
-        ``rt.PGGibbs()``, ``rt.NUTS()``, ``rt.SVI()``, ``rt.PGEM()``, ``rt.PGVI()`` or
-        ``rt.HMC()``; by default an exact one, chosen by the model and the data; chains of
+        ``rt.PGGibbs()``, ``rt.NUTS()``, ``rt.SVI()``, ``rt.PGEM()`` or ``rt.HMC()``; by
+        default an exact one, chosen by the model and the data; chains of
         ``PGGibbs`` and ``HMC`` then end as soon as they have mixed.
     seed : int
         The same seed gives the same draws.
     quick : bool
-        An approximation in seconds by `PGVI`, `PGEM` or `SVI` where no back-end is given; its
-        attribute ``pareto_k`` says how far to trust it.
+        An answer in seconds where no back-end is given: short chains of `HMC`, whose R-hat says how
+        far to trust them, or an approximation by `PGEM` or `SVI`, of which ``pareto_k`` does.
     start : xarray.DataTree, optional
         An earlier result of the same model on data of the same names, by any back-end, to set out
         from. Saves warm-up, and changes nothing of what is estimated.

@@ -6,7 +6,6 @@ from raters.inference.nuts import NUTS
 from raters.inference.polya_gamma.em import PGEM
 from raters.inference.polya_gamma.gibbs import PGGibbs
 from raters.inference.polya_gamma.hmc import HMC
-from raters.inference.polya_gamma.vi import PGVI
 from raters.inference.svi import SVI
 
-__all__ = ["HMC", "NUTS", "PGEM", "PGVI", "SVI", "Backend", "PGGibbs"]
+__all__ = ["HMC", "NUTS", "PGEM", "SVI", "Backend", "PGGibbs"]

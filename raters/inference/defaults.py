@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpyro.distributions import constraints
-
 from raters.errors import RatersError
 from raters.inference.base import Backend
 from raters.inference.nuts import NUTS
@@ -18,7 +16,6 @@ from raters.inference.polya_gamma import detection
 from raters.inference.polya_gamma.em import PGEM
 from raters.inference.polya_gamma.gibbs import PGGibbs
 from raters.inference.polya_gamma.hmc import HMC
-from raters.inference.polya_gamma.vi import PGVI
 from raters.inference.svi import SVI
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.responses import Responses
@@ -30,6 +27,8 @@ _LONGEST = 16
 # Responses of each person, votes in all, and annotators with a learned spread of competences, from
 # which on parameters are known well enough for Hamiltonian Monte Carlo.
 _FEWEST, _FEWEST_VOTES, _FEWEST_ANNOTATORS = 8, 500, 5
+# Most rows of short chains for a quick answer.
+_MANY_ROWS = 50_000
 # Effects of a learned scale, of which few votes tell, and slopes.
 _EFFECTS, _SLOPES = {"taste", "deviation"}, {"slope", "discrimination"}
 
@@ -55,12 +54,10 @@ def default_backend(program: Program[Any]) -> Backend:
 
 
 def quick_backend(program: Program[Any]) -> Backend:
-    """An approximate back-end that takes a program, the fastest first."""
-    # Averages do not keep entries within two bounds.
-    two_bounds = any(isinstance(one, constraints.interval) for one in program.supports.values())
-    votes = isinstance(program.data, Comparisons | Responses) and not two_bounds
-    able: list[Backend] = [PGVI(), PGEM()] if votes else [PGEM()]
-    return next((one for one in able if one.why_not(program) is None), SVI())
+    """Short chains where these are as fast as an approximation and truer, or a mode."""
+    if isinstance(default_backend(program), HMC) and program.data.num_rows <= _MANY_ROWS:
+        return HMC(draws=200, warmup=100, chains=2)
+    return PGEM() if PGEM().why_not(program) is None else SVI()
 
 
 def short_backend(program: Program[Any]) -> Backend:

@@ -83,8 +83,7 @@ GIBBS = rt.PGGibbs(draws=40, warmup=20, chains=2)
 EM = rt.PGEM(draws=40)
 NUTS = rt.NUTS(draws=40, warmup=60, chains=2)
 HMC = rt.HMC(draws=40, warmup=60, chains=2)
-PGVI = rt.PGVI(draws=40)
-BACKENDS = (NUTS, rt.SVI(steps=500, draws=40), GIBBS, EM, HMC, PGVI)
+BACKENDS = (NUTS, rt.SVI(steps=500, draws=40), GIBBS, EM, HMC)
 # One fit for each code path of a back-end: a kind of block, of latent class, or of symmetry.
 # NUTS and SVI read nothing of a model but its density, which `check_model` checks.
 QUICK = (
@@ -122,7 +121,6 @@ PATHS = (
     ("ranked", rt.models.MixturePlackettLuce(), GIBBS),
     ("best_worst", rt.ExtendedPlackettLuce(), GIBBS),
     ("answered", rt.TwoPL(), EM),
-    ("answered", rt.TwoPL(), PGVI),
     ("answered", rt.models.IdealPoint(), GIBBS),
     ("rated", rt.ManyFacet(), GIBBS),
     ("rated", rt.ManyFacet(), EM),

@@ -58,11 +58,11 @@ def test_ties_and_rankings_are_for_hamiltonian_monte_carlo(tied_ranks, ranked):
         assert type(default_backend(rt.program.Program(model, data))) is rt.HMC
 
 
-def test_an_approximation_is_by_the_first_back_end_that_takes_the_model(tiny):
+def test_a_quick_answer_is_by_short_chains_where_these_are_the_default(few, tiny, ranked):
     labels, _ = rt.datasets.label_crowd(10, 3, 3, 2, seed=0)
     for model, data, backend in (
-        (rt.BTL(), tiny, rt.PGVI()),
-        (rt.ExtendedBTL(), tiny, rt.PGEM()),
+        (rt.PlackettLuce(), ranked, rt.HMC(draws=200, warmup=100, chains=2)),
+        (rt.ExtendedBTL(), few, rt.PGEM()),
         (rt.DawidSkene(), labels, rt.PGEM()),
     ):
         assert quick_backend(rt.program.Program(model, data)) == backend

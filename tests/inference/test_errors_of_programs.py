@@ -29,7 +29,6 @@ MISTAKES = {
 BACKENDS = (
     rt.PGGibbs(draws=5, warmup=5, chains=1),
     rt.PGEM(draws=5),
-    rt.PGVI(draws=5),
     rt.HMC(draws=5, warmup=5, chains=1),
     rt.NUTS(draws=5, warmup=5, chains=1),
     rt.SVI(steps=500, draws=5),

@@ -7,7 +7,7 @@ import re
 import raters as rt
 from raters.reporting.cite import _known
 
-BACKENDS = [rt.NUTS, rt.PGEM, rt.PGGibbs, rt.PGVI, rt.HMC, rt.SVI]
+BACKENDS = [rt.NUTS, rt.PGEM, rt.PGGibbs, rt.HMC, rt.SVI]
 MODELS = [
     model
     for name in rt.models.__all__

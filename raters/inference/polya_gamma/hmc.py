@@ -44,7 +44,7 @@ _FEWEST, _MOST = 2, 64
 _DIVERGENT = 1000.0
 # Dual averaging (Hoffman and Gelman 2014, section 3.2).
 _GAMMA, _DELAY, _DECAY = 0.05, 10.0, 0.75
-_FIRST_STEP, _TARGET = 0.4, 0.8
+_FIRST_STEP, _TARGET = 0.4, 0.9
 
 
 @dataclass(frozen=True)
