@@ -124,9 +124,9 @@ def of_modes(name: str, model: rt.Model, choices: rt.Choices) -> list[list[Any]]
 def of_samplers(name: str, model: rt.Model, choices: rt.Choices, draws: int) -> list[list[Any]]:
     """Rows of the table of samplers: smallest bulk effective sample size of an entry."""
     rows = []
-    gibbs = rt.PGGibbs(draws=draws, warmup=100, chains=2)
+    hmc = rt.HMC(draws=draws, warmup=100, chains=2)
     nuts = rt.NUTS(draws=max(draws // 10, 50), warmup=100, chains=2, dense_mass=True)
-    for backend in (gibbs, nuts):
+    for backend in (hmc, nuts):
         program = rt.program.Program(model, choices)
         backend.run(program, jax.random.key(1))
         begin = time.process_time()

@@ -99,8 +99,15 @@ def test_every_room_has_its_layer():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("imports", ["import arviz, raters", "import raters, arviz"])
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import arviz, raters; raters.fit",
+        "import raters, arviz; raters.fit",
+        "import arviz, raters.program",
+    ],
+)
 def test_numpyro_is_whole_behind_arviz(imports: str):
     """ArviZ leaves a lazy module, of which submodules are lost when they are imported first."""
-    code = f"{imports}; raters.fit; import numpyro.distributions as d; d.distribution.Unit"
+    code = f"{imports}; import numpyro.distributions as d; d.distribution.Unit"
     subprocess.run([sys.executable, "-c", code], check=True)
