@@ -32,6 +32,8 @@ def test_a_model_is_rebuilt_from_its_text(model):
 def test_a_back_end_of_an_earlier_version_is_rebuilt_without_what_has_gone():
     text = to_json(rt.HMC(draws=7)).replace('"draws": 7', '"draws": 7, "sweeps": 100')
     assert from_json(text, (Backend,), "back-end") == rt.HMC(draws=7)
+    text = '{"class": "raters.inference.polya_gamma.vi:PGVI", "fields": {"draws": 40}}'
+    assert from_json(text, (Backend,), "back-end") == rt.PGEM(draws=40)
     text = to_json(rt.BTL()).replace("comparisons.btl", "comparisons.file_of_before")
     assert from_json(text, (Model,), "model") == rt.BTL()
     text = to_json(rt.BTL()).replace('"fields": {', '"fields": {"gone": 1, ')

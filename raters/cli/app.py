@@ -47,7 +47,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--kind": _one("KIND", "of judgement, or your own MODULE:NAME"),
     "--control": _one("NAME", "of an export: which question, or NAME=CLASS"),
     "--model": _one("NAME", "see `raters models`"),
-    "--backend": _one("NAME", "gibbs, nuts, hmc, em, vi or svi"),
+    "--backend": _one("NAME", "gibbs, nuts, hmc, em or svi"),
     "--set": _several("NAME=VALUE", "of model or back-end, see `raters models`"),
     "--drop-bad-rows": _flag("leave out rows without a judgement"),
     "--seed": _one("NUMBER", "of all random numbers (0)", type=int, default=0),

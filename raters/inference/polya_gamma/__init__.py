@@ -1,10 +1,10 @@
 """Pólya-Gamma back-ends: everything is read off the model's program.
 
-- `gibbs`, `em`, `vi`, `hmc`: the back-ends; `plans`, `sweep`, `ties`: their sweeps.
+- `gibbs`, `em`, `hmc`: the back-ends; `plans`, `sweep`, `ties`: their sweeps.
 - `detection`, `rows`, `colours`: which sites are blocks, and the design of a block.
 - `conditionals`, `sums`, `augmentation`: Gaussian full conditionals, and ω.
 - `latent_classes`: classes and counts. `panels`, `panel_*`: choices by vectors of single judges.
-- `line`, `collapsed`, `local_effects`, `label_switching`: other steps of a sweep.
+- `line`, `levels`, `collapsed`, `local_effects`, `label_switching`: other steps of a sweep.
 - `laplace`, `laplace_classes`, `joint`, `integrated`, `scales`, `tables`: hyper-parameters and
   draws of EM.
 """

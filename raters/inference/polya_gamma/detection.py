@@ -74,16 +74,16 @@ def chooses(program: Program[Any]) -> bool:
     )
 
 
-def why_no_mode(program: Program[Any], name: str) -> str | None:
+def why_no_mode(program: Program[Any]) -> str | None:
     """Explain why priors of the user leave sites of a block without one, or return None."""
     model, sites = program.model, program.sites
     changed = [site for site in Priors(model.prior).not_conjugate() if sites[site].shape]
     if model.prior and isinstance(marginal_of(model, program.data), Marginal):
-        return f"{name} integrates a site of {model.title} out with its own priors; use PGGibbs"
+        return f"PGEM integrates a site of {model.title} out with its own priors; use PGGibbs"
     if not changed:
         return None
     return (
-        f"{name} has no update of {', '.join(map(repr, changed))} of {model.title} with a prior"
+        f"PGEM has no update of {', '.join(map(repr, changed))} of {model.title} with a prior"
         " that is not conjugate; use PGGibbs, NUTS, HMC or SVI, or give a normal prior"
     )
 

@@ -114,7 +114,7 @@ class PGEM(base.Backend):
 
     def why_not(self, program: Program[Any]) -> str | None:
         """Refuse models without blocks or a mode, and distributions without an augmentation."""
-        if reason := super().why_not(program) or detection.why_no_mode(program, "PGEM"):
+        if reason := super().why_not(program) or detection.why_no_mode(program):
             return reason
         if panels.applies(program):
             return panels.why_not(program)

@@ -43,19 +43,25 @@ class Level(NamedTuple):
 
 def levels_of(plan: Plan, row: Any, values: Values) -> tuple[Level, ...]:
     """Return the sites of scale symmetries that have two bounds and a learned spread."""
+    positive = type(constraints.positive)
+    learned = [name for name in plan.hyper if isinstance(plan.supports[name], positive)]
     levels = []
     for scale in plan.scales:
         for site in scale.down:
-            if isinstance(plan.supports[site], constraints.interval):
-                given = partial(_precision, site), plan.model, row, values
-                others = (name for name in plan.hyper if name not in scale.up)
-                spreads = tuple(name for name in others if detection.depends(*given, (name,)))
-                levels += [Level(site, spreads, scale)] if spreads else []
+            given = partial(_parameters, site), plan.model, row, values
+            # A prior that moves with what the entries scale would be another one on the way back.
+            if not isinstance(plan.supports[site], constraints.interval) or detection.depends(
+                *given, scale.up
+            ):
+                continue
+            spreads = tuple(name for name in learned if detection.depends(*given, (name,)))
+            levels += [Level(site, spreads, scale)] if spreads else []
     return tuple(levels)
 
 
-def _precision(site: str, model: Model[Any], data: Any, values: Values) -> EntryArray:
-    return block_prior(model, data, values, (site,)).precision
+def _parameters(site: str, model: Model[Any], data: Any, values: Values) -> Array:
+    """Return the parameters of the prior of a site."""
+    return jnp.stack(block_prior(model, data, values, (site,))[:4])
 
 
 def level_step(plan: Plan, level: Level, data: Any, row: Any, values: Values, key: Array) -> Values:
@@ -72,7 +78,8 @@ def level_step(plan: Plan, level: Level, data: Any, row: Any, values: Values, ke
     proposed = values | spreads | up | {level.site: moved.reshape(values[level.site].shape)}
     both = jax.tree.map(lambda *points: jnp.stack(points), values, proposed)
     here, there = jax.lax.map(partial(log_joint, plan.model, data), both)
-    volume = len(spreads) * move + sum(map(jnp.size, up.values())) * jnp.log(factor)
+    numbers = [sum(map(jnp.size, sites.values())) for sites in (spreads, up)]
+    volume = numbers[0] * move + numbers[1] * jnp.log(factor)
     odds = there - here + volume + _log_density(before, entries) - _log_density(after, moved)
     inside = ((moved > after.low) & (moved < after.high)).all()
     taken = inside & (jnp.log(jax.random.uniform(accept)) < odds)
