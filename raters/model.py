@@ -214,8 +214,8 @@ class Model[Data: Judgements](abc.ABC):
     ----------
     prior : mapping of str to numpyro distribution, optional
         Priors of your own by site, in place of those of the program:
-        ``prior={"competence": dist.StudentT(4, 1, 1)}``. `NUTS`, `SVI`, `HMC` and `PGGibbs` take
-        all, `PGEM` conjugate ones. Draws of these sites are not centred.
+        ``prior={"competence": dist.StudentT(4, 1, 1)}``. `NUTS` and `SVI` take all,
+        `HMC` and `PGGibbs` most, `PGEM` conjugate ones. Draws of these sites are not centred.
     """
 
     prior: Mapping[str, Distribution] = dataclasses.field(

@@ -40,7 +40,8 @@ def default_backend(program: Program[Any]) -> Backend:
         warmup = 500 if program.counts_classes else 200
         own = HMC(draws=500, warmup=warmup, longest=_LONGEST)
         return own if own.why_not(program) is None else NUTS()
-    if not _has_blocks(program):
+    of_user = bool(program.model.prior)  # Which may not be conjugate.
+    if not _has_blocks(program) or (of_user and PGGibbs().why_not(program) is not None):
         return NUTS()
     data, gibbs, hmc = program.data, PGGibbs(longest=_LONGEST), HMC(longest=_LONGEST)
     if not isinstance(data, Comparisons | Responses) or hmc.why_not(program) is not None:

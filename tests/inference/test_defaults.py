@@ -1,6 +1,7 @@
 """Back-ends for models where none is given."""
 
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 
 import raters as rt
@@ -66,6 +67,11 @@ def test_a_quick_answer_is_by_short_chains_where_these_are_the_default(few, tiny
         (rt.DawidSkene(), labels, rt.PGEM()),
     ):
         assert quick_backend(rt.program.Program(model, data)) == backend
+
+
+def test_a_prior_of_the_user_that_is_not_normal_is_for_nuts(few):
+    model = rt.ExtendedBTL(prior={"competence": dist.Beta(2.0, 2.0)})
+    assert default_backend(rt.program.Program(model, few)) == rt.NUTS()
 
 
 def test_vectors_of_single_judges_are_for_gibbs():
