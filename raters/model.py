@@ -48,6 +48,18 @@ class Scale:
 
 
 @dataclass(frozen=True)
+class Translation:
+    """The likelihood is unchanged when a constant is added to one column of `site`, and that column
+    of `slope` times the constant is taken from `offset`. The priors say where on the orbit the
+    posterior lies."""
+
+    site: str
+    slope: str
+    offset: str
+    column: int = 0
+
+
+@dataclass(frozen=True)
 class Sign:
     """The likelihood is unchanged when all `sites`, which lie on the real line, change sign
     together, and the entries of those `exchanged` change places with them; the prior says how
@@ -115,7 +127,7 @@ class Local:
 
 # Of each, the prior says how probable a point and its image are.
 Mirror = Sign | Exchange
-Symmetry = Shift | Scale | Mirror | Permute | Rotation
+Symmetry = Shift | Scale | Translation | Mirror | Permute | Rotation
 
 
 def moved_sites(symmetry: Symmetry) -> tuple[str, ...]:

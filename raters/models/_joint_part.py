@@ -103,7 +103,7 @@ def named(model: Any, part: str, symmetry: Any) -> Any:
     """A symmetry of a part with the names that the joint model has for its sites."""
 
     def of(value: Any, field: str) -> Any:
-        if field in ("axis",) or value is None:
+        if field in ("axis", "column") or value is None:
             return value
         if isinstance(value, str):
             return model.site_name(part, value)

@@ -16,9 +16,21 @@ from raters.fitting.result import check_data
 from raters.fitting.simulate import simulate
 from raters.fitting.storage import from_json, to_json
 from raters.inference.modes import images, mirrored
+from raters.inference.polya_gamma.line import orbit
 from raters.judgements.base import Judgements
 from raters.judgements.together import parts_of
-from raters.model import Exchange, Model, Permute, Rotation, Scale, Shift, Sign, Symmetry, Values
+from raters.model import (
+    Exchange,
+    Model,
+    Permute,
+    Rotation,
+    Scale,
+    Shift,
+    Sign,
+    Symmetry,
+    Translation,
+    Values,
+)
 from raters.program import Program, observed_sites, skeleton
 from raters.reporting.cite import cited_entries
 from raters.testing import _kinds
@@ -250,6 +262,8 @@ def _moved(symmetry: Symmetry, values: Values) -> Values:
                 | {name: values[name] * 1.7 for name in up}
                 | {name: values[name] / 1.7 for name in down}
             )
+        case Translation():
+            return orbit(values, symmetry, 0.7)
         case Sign():
             return mirrored(symmetry, values)
         case Rotation(both):
@@ -263,8 +277,8 @@ def _moved(symmetry: Symmetry, values: Values) -> Values:
         case Permute(both):
             return values | {name: np.roll(values[name], 1, axis=-1) for name in both}
     raise AssertionError(
-        f"{symmetry!r} is not a symmetry that raters knows: Shift, Scale, Sign, Exchange,"
-        " Permute or Rotation"
+        f"{symmetry!r} is not a symmetry that raters knows: Shift, Scale, Translation, Sign,"
+        " Exchange, Permute or Rotation"
     )
 
 

@@ -171,7 +171,7 @@ def draw_rest(
     values = line.visit(joint, plan.supports, chart.orbits, (), values, orbit_key)
     apart = {name for names in chart.collapsed for name in names}
     plan = replace(plan, free=tuple(name for name in plan.free if name not in apart))
-    if plan.free or plan.scales:
+    if plan.free or plan.orbits:
         # With the classes summed out again; the next sweep draws them anew.
         values = sweep.visit_free(plan, row, data, values, free_key, True)
     for kind, parts, order_and_part in zip(chart.kinds, fixed.within, tried, strict=True):

@@ -25,7 +25,7 @@ from raters.inference.polya_gamma.levels import Level, level_step, levels_of
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block
 from raters.inference.polya_gamma.sums import How, Reading, sums_of
-from raters.model import Scale, Values
+from raters.model import Scale, Translation, Values
 from raters.program import Program, Supports, log_prior, placing, scattered, start_of
 
 # Trajectories of a compiled run, after each of which the bar shows progress.
@@ -379,21 +379,29 @@ def _in_single[Tree](tree: Tree) -> Tree:
 
 
 def positions(plan: Plan, values: Values) -> Float[Array, " scale"]:
-    """Return the place of a point on the orbit of each scale symmetry, as the log of a factor."""
+    """Return the place of a point on each orbit: of a scale the log of a factor, of a translation
+    the mean of its column."""
 
     def log_norm(names: Sites) -> Scalar:
         # Finite where all are 0, as at a start.
         return jnp.log(0.01 + sum((values[name] ** 2).sum() for name in names)) / 2
 
-    each = [(log_norm(one.up) - log_norm(one.down)) / 2 for one in plan.scales]
+    each = [
+        values[one.site][..., one.column].mean()
+        if isinstance(one, Translation)
+        else (log_norm(one.up) - log_norm(one.down)) / 2
+        for one in plan.orbits
+    ]
     return jnp.stack(each) if each else jnp.zeros(0)
 
 
 def straight(plan: Plan, values: Values, moves: Array) -> Values:
     """Return the point after a move along each orbit of the sites without two bounds."""
-    for scale, move in zip(plan.scales, moves, strict=True):
-        up, down = (_stretched(plan, names) for names in (scale.up, scale.down))
-        values = line.orbit(values, Scale(up, down), move)
+    for symmetry, move in zip(plan.orbits, moves, strict=True):
+        if isinstance(symmetry, Scale):
+            up, down = (_stretched(plan, names) for names in (symmetry.up, symmetry.down))
+            symmetry = Scale(up, down)
+        values = line.orbit(values, symmetry, move)
     return values
 
 
@@ -427,7 +435,7 @@ def _moved(
     """Move along the orbits of scales, draw hyper-parameters by slices, and step to images."""
     key, use = jax.random.split(key)
     joint = partial(log_prior, plan.model, row)
-    values = line.visit(joint, plan.supports, plan.scales, plan.hyper, values, use, visits=_VISITS)
+    values = line.visit(joint, plan.supports, plan.orbits, plan.hyper, values, use, visits=_VISITS)
     for kind, own, order_and_part in zip(kinds, parts, tried, strict=True):
         key, use = jax.random.split(key)
         whole = data if kind[1] else row

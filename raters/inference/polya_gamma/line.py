@@ -14,7 +14,7 @@ from jaxtyping import Array
 
 from raters.inference.arrays import Scalar, Sites
 from raters.inference.polya_gamma.unconstrained import coordinates, placed
-from raters.model import Scale, Values
+from raters.model import Scale, Translation, Values
 from raters.program import Supports
 
 Line = Callable[[Array], Array]
@@ -99,16 +99,25 @@ def golden_step(f: Line, key: Array | None = None, reach: float = 2.0) -> Scalar
 # ------------------------------------------------------------------------------ lines of sites
 
 
-def orbit(values: Values, scale: Scale, log_factor: Any) -> Values:
-    """Return the point of the scale orbit through `values` at the factor exp(log_factor)."""
-    factor = jnp.exp(log_factor)
-    up = {name: values[name] * factor for name in scale.up}
-    return values | up | {name: values[name] / factor for name in scale.down}
+def orbit(values: Values, symmetry: Scale | Translation, move: Any) -> Values:
+    """Return the point of an orbit through `values` after a move: the log of a factor, or what is
+    added."""
+    if isinstance(symmetry, Translation):
+        column = symmetry.column
+        moved = jnp.asarray(values[symmetry.site]).at[..., column].add(move)
+        offset = values[symmetry.offset] - values[symmetry.slope][..., column] * move
+        return values | {symmetry.site: moved, symmetry.offset: offset}
+    factor = jnp.exp(move)
+    up = {name: values[name] * factor for name in symmetry.up}
+    return values | up | {name: values[name] / factor for name in symmetry.down}
 
 
-def orbit_power(values: Values, scale: Scale) -> int:
-    """Return the power of the factor in the volume element along a scale orbit."""
-    up, down = (sum(jnp.size(values[name]) for name in names) for names in (scale.up, scale.down))
+def orbit_power(values: Values, symmetry: Scale | Translation) -> int:
+    """Return the slope of the log of the volume element along an orbit."""
+    if isinstance(symmetry, Translation):
+        return 0
+    sides = symmetry.up, symmetry.down
+    up, down = (sum(jnp.size(values[name]) for name in names) for names in sides)
     return up - down
 
 
@@ -121,7 +130,7 @@ def orbit_density(joint: Callable[[Values], Array], values: Values, scale: Scale
 def visit(
     joint: Callable[[Values], Array],
     supports: Supports,
-    scales: tuple[Scale, ...],
+    orbits: tuple[Scale | Translation, ...],
     names: Sites,
     values: Values,
     key: Array,
@@ -129,23 +138,23 @@ def visit(
     draws: bool = True,
     visits: int = 1,
 ) -> Values:
-    """Update the orbits of scales, and the entries of some sites one by one along their
+    """Update places on orbits, and the entries of some sites one by one along their
     unconstrained coordinates: by slice sampling, or by golden-section search."""
 
     def moved(values: Values, moves: Array) -> tuple[Values, Array]:
         """Return the point after a move along each line, and the log volume element."""
         volume = jnp.zeros(())
-        for scale, move in zip(scales, moves, strict=False):
-            volume += orbit_power(values, scale) * move
-            values = orbit(values, scale, move)
+        for symmetry, move in zip(orbits, moves, strict=False):
+            volume += orbit_power(values, symmetry) * move
+            values = orbit(values, symmetry, move)
         if names:
             flat, unravel = ravel_pytree(coordinates(supports, values, names))
-            there, after = placed(supports, unravel(flat + moves[len(scales) :]))
+            there, after = placed(supports, unravel(flat + moves[len(orbits) :]))
             volume += after - placed(supports, unravel(flat))[1]
             values = values | there
         return values, volume
 
-    number = len(scales) + sum(one.size for one in coordinates(supports, values, names).values())
+    number = len(orbits) + sum(one.size for one in coordinates(supports, values, names).values())
     step = slice_step if draws else golden_step
     if not number:
         return values

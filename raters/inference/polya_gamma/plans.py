@@ -17,7 +17,7 @@ from raters.inference.polya_gamma.conditionals import BOUNDED
 from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
 from raters.inference.polya_gamma.ties import Tie
 from raters.inference.polya_gamma.unconstrained import is_unbounded
-from raters.model import Model, Scale, Values, local_sites
+from raters.model import Model, Scale, Translation, Values, local_sites
 from raters.program import Program, Supports, pointwise_log_likelihood, start_of
 from raters.program.program import once
 
@@ -94,6 +94,12 @@ class Plan:
     def hyper(self) -> Sites:
         """Hyper-parameters: free sites that enter the likelihood only through other sites."""
         return tuple(name for name in self.free if name not in self.reaching)
+
+    @property
+    def orbits(self) -> tuple[Scale | Translation, ...]:
+        """Orbits along which samplers move: those of scales, and translations."""
+        symmetries = self.model.symmetries
+        return (*self.scales, *(one for one in symmetries if isinstance(one, Translation)))
 
     def holding_hyper(self) -> Plan:
         """Return the plan of the same sweep with fixed hyper-parameters."""

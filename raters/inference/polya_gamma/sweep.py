@@ -187,13 +187,14 @@ def counts_of(readings: list[Reading]) -> latent_classes.Parameters:
 def visit_free(plan: Plan, row: Any, data: Any, values: Values, key: Array, draws: bool) -> Values:
     """Update scale orbits and free sites, by slice sampling or by golden-section search."""
     values = {name: jnp.asarray(value) for name, value in values.items()}
-    lines = len(plan.scales) + sum(jnp.size(values[name]) for name in plan.free)
+    orbits = plan.orbits if draws else plan.scales
+    lines = len(orbits) + sum(jnp.size(values[name]) for name in plan.free)
     visits = min(_VISITS, max(1, _LINES // lines)) if draws else 1
     visit = partial(line.visit, supports=plan.supports, draws=draws, visits=visits)
     first_key, key = jax.random.split(key)
     joint = partial(densities.log_prior, plan.model, row)
-    values = visit(joint, scales=plan.scales, names=plan.hyper, values=values, key=first_key)
+    values = visit(joint, orbits=orbits, names=plan.hyper, values=values, key=first_key)
     if reaching := tuple(name for name in plan.free if name in plan.reaching):
         joint = partial(densities.log_joint, plan.model, data)
-        values = visit(joint, scales=(), names=reaching, values=values, key=key)
+        values = visit(joint, orbits=(), names=reaching, values=values, key=key)
     return values

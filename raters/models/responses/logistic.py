@@ -17,7 +17,7 @@ from scipy.special import expit
 from raters.distributions.rows import votes_of
 from raters.judgements.patterns import Patterns
 from raters.judgements.responses import Responses
-from raters.model import Fit, Rotation, Scale, Sign, Symmetry, Values
+from raters.model import Fit, Rotation, Scale, Sign, Symmetry, Translation, Values
 from raters.models.mirror import open_mirror
 from raters.models.on_nodes import Integrable, Nodes, Rows, number_at
 from raters.models.settings import CheckedModel
@@ -252,7 +252,13 @@ class IdealPoint(CheckedModel[Responses]):
     reference = "clinton2004statistical"
 
     blocks = (("position",), ("intercept", "slope"))
-    symmetries = (Rotation(("position", "slope")),)
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        columns = range(self.num_dimensions)
+        moves = tuple(Translation("position", "slope", "intercept", one) for one in columns)
+        scale = (Scale(("position",), ("slope",)),) if self.num_dimensions == 1 else ()
+        return (Rotation(("position", "slope")), *scale, *moves)
 
     def generate(self, data: Responses) -> None:
         dimensions = ("dimension", self.num_dimensions)
