@@ -18,16 +18,15 @@ def qualified_name(cls: type) -> str:
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
-# Approximations of earlier versions, by what takes their place when a campaign goes on.
-_SUCCESSORS = {"PGVI": "PGEM"}
+# Classes that have gone, by what takes their place in stored settings.
+_SUCCESSORS = {"raters.inference.polya_gamma.vi:PGVI": "raters.inference.polya_gamma.em:PGEM"}
 
 
 def imported_class(name: str, expected: tuple[type, ...]) -> type:
     """The class of a qualified name, among those that are defined and derive from the expected."""
     if not isinstance(name, str):
         raise SettingError(f"{name!r} names no class: the file was altered")
-    module, _, path = name.partition(":")
-    path = _SUCCESSORS.get(path, path)
+    module, _, path = _SUCCESSORS.get(name, name).partition(":")
     candidates = [cls for base in expected for cls in _derived(base) if cls.__qualname__ == path]
     named = [cls for cls in candidates if cls.__module__ == module]
     if not named and module.startswith("raters."):  # It has moved to another file of its room.

@@ -256,14 +256,8 @@ def _moved(symmetry: Symmetry, values: Values) -> Values:
             each = np.moveaxis(np.zeros_like(values[site]), axis, 0)[:1]
             each = np.linspace(0.3, 0.7, each.size).reshape(each.shape)
             return values | {site: values[site] + np.moveaxis(each, 0, axis)}
-        case Scale(up, down):
-            return (
-                values
-                | {name: values[name] * 1.7 for name in up}
-                | {name: values[name] / 1.7 for name in down}
-            )
-        case Translation():
-            return orbit(values, symmetry, 0.7)
+        case Scale() | Translation():
+            return orbit(values, symmetry, 0.5)
         case Sign():
             return mirrored(symmetry, values)
         case Rotation(both):

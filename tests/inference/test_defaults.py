@@ -59,7 +59,7 @@ def test_ties_and_rankings_are_for_hamiltonian_monte_carlo(tied_ranks, ranked):
         assert type(default_backend(rt.program.Program(model, data))) is rt.HMC
 
 
-def test_a_quick_answer_is_by_short_chains_where_these_are_the_default(few, tiny, ranked):
+def test_a_quick_answer_is_by_short_chains_where_these_are_the_default(few, ranked):
     labels, _ = rt.datasets.label_crowd(10, 3, 3, 2, seed=0)
     for model, data, backend in (
         (rt.PlackettLuce(), ranked, rt.HMC(draws=200, warmup=100, chains=2)),

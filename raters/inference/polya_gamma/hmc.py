@@ -432,7 +432,7 @@ def _moved(
     tried: modes.Tried,
     key: Array,
 ) -> Values:
-    """Move along the orbits of scales, draw hyper-parameters by slices, and step to images."""
+    """Move along orbits, draw hyper-parameters by slices, and step to images and other levels."""
     key, use = jax.random.split(key)
     joint = partial(log_prior, plan.model, row)
     values = line.visit(joint, plan.supports, plan.orbits, plan.hyper, values, use, visits=_VISITS)

@@ -12,18 +12,18 @@ moves do not (interweaving of Yu and Meng 2011, along an orbit).
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import ndtr, ndtri
+import numpyro.distributions as dist
 from jaxtyping import Array
 from numpyro.distributions import constraints
 
-from raters.inference.arrays import EntryArray, Scalar, Sites
+from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import detection
-from raters.inference.polya_gamma.conditionals import Gaussian
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import block_prior
 from raters.model import Model, Scale, Values
@@ -48,7 +48,7 @@ def levels_of(plan: Plan, row: Any, values: Values) -> tuple[Level, ...]:
     levels = []
     for scale in plan.scales:
         for site in scale.down:
-            given = partial(_parameters, site), plan.model, row, values
+            given = _parameters(site), plan.model, row, values
             # A prior that moves with what the entries scale would be another one on the way back.
             if not isinstance(plan.supports[site], constraints.interval) or detection.depends(
                 *given, scale.up
@@ -59,9 +59,11 @@ def levels_of(plan: Plan, row: Any, values: Values) -> tuple[Level, ...]:
     return tuple(levels)
 
 
-def _parameters(site: str, model: Model[Any], data: Any, values: Values) -> Array:
-    """Return the parameters of the prior of a site."""
-    return jnp.stack(block_prior(model, data, values, (site,))[:4])
+@cache
+def _parameters(site: str) -> Callable[[Model[Any], Any, Values], Array]:
+    """Return a function that gives the parameters of the prior of a site, the same for each fit,
+    since it is compiled."""
+    return lambda model, data, values: jnp.stack(block_prior(model, data, values, (site,))[:4])
 
 
 def level_step(plan: Plan, level: Level, data: Any, row: Any, values: Values, key: Array) -> Values:
@@ -69,10 +71,9 @@ def level_step(plan: Plan, level: Level, data: Any, row: Any, values: Values, ke
     propose, accept = jax.random.split(key)
     move = _WIDTH * jax.random.normal(propose)
     spreads = {name: values[name] * jnp.exp(move) for name in level.spreads}
-    prior = partial(block_prior, plan.model, row, block=(level.site,))
-    before, after = prior(values=values), prior(values=values | spreads)
+    before, after = (_prior(plan, level, row, at) for at in (values, values | spreads))
     entries = jnp.ravel(values[level.site])
-    moved = _quantiles(after, _shares(before, entries))
+    moved = after.icdf(before.cdf(entries))
     factor = jnp.sqrt((entries**2).sum() / (moved**2).sum())
     up = {name: values[name] * factor for name in level.scale.up}
     proposed = values | spreads | up | {level.site: moved.reshape(values[level.site].shape)}
@@ -80,41 +81,12 @@ def level_step(plan: Plan, level: Level, data: Any, row: Any, values: Values, ke
     here, there = jax.lax.map(partial(log_joint, plan.model, data), both)
     numbers = [sum(map(jnp.size, sites.values())) for sites in (spreads, up)]
     volume = numbers[0] * move + numbers[1] * jnp.log(factor)
-    odds = there - here + volume + _log_density(before, entries) - _log_density(after, moved)
+    odds = there - here + volume + (before.log_prob(entries) - after.log_prob(moved)).sum()
     inside = ((moved > after.low) & (moved < after.high)).all()
     taken = inside & (jnp.log(jax.random.uniform(accept)) < odds)
     return jax.tree.map(partial(jnp.where, taken), proposed, values)
 
 
-def _tails(prior: Gaussian) -> tuple[EntryArray, EntryArray, EntryArray]:
-    """Return the probabilities of normals below their two bounds, of those whose mean is nearer to
-    the lower one turned round, since upper tails are rounded; and −1 for these, else 1."""
-    low, high = (_score(prior, end) for end in (prior.low, prior.high))
-    sign = jnp.where(low + high > 0, -1.0, 1.0)
-    return (
-        ndtr(jnp.minimum(sign * low, sign * high)),
-        ndtr(jnp.maximum(sign * low, sign * high)),
-        sign,
-    )
-
-
-def _score(prior: Gaussian, entries: EntryArray) -> EntryArray:
-    return (entries - prior.mean) * jnp.sqrt(prior.precision)
-
-
-def _shares(prior: Gaussian, entries: EntryArray) -> EntryArray:
-    """Return the probability of each entry's prior between a bound and the entry."""
-    low, high, sign = _tails(prior)
-    return (ndtr(sign * _score(prior, entries)) - low) / (high - low)
-
-
-def _quantiles(prior: Gaussian, shares: EntryArray) -> EntryArray:
-    """Return the entries with these shares."""
-    low, high, sign = _tails(prior)
-    return prior.mean + sign * ndtri(low + shares * (high - low)) / jnp.sqrt(prior.precision)
-
-
-def _log_density(prior: Gaussian, entries: EntryArray) -> Scalar:
-    low, high, _ = _tails(prior)
-    each = (jnp.log(prior.precision) - _score(prior, entries) ** 2) / 2 - jnp.log(high - low)
-    return each.sum()
+def _prior(plan: Plan, level: Level, row: Any, values: Values) -> dist.Distribution:
+    mean, precision, low, high, _ = block_prior(plan.model, row, values, (level.site,))
+    return dist.TruncatedNormal(mean, precision**-0.5, low=low, high=high)
