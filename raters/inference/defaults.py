@@ -27,7 +27,7 @@ _LONGEST = 16
 # Responses of each person, votes in all, and annotators with a learned spread of competences, from
 # which on parameters are known well enough for Hamiltonian Monte Carlo.
 _FEWEST, _FEWEST_VOTES, _FEWEST_ANNOTATORS = 8, 500, 5
-# Most rows of short chains for a quick answer.
+# Most rows of short chains for a quick answer where there is a mode.
 _MANY_ROWS = 50_000
 # Effects of a learned scale, of which few votes tell, and slopes.
 _EFFECTS, _SLOPES = {"taste", "deviation"}, {"slope", "discrimination"}
@@ -56,9 +56,11 @@ def default_backend(program: Program[Any]) -> Backend:
 
 def quick_backend(program: Program[Any]) -> Backend:
     """Short chains where these are as fast as an approximation and truer, or a mode."""
-    if isinstance(default_backend(program), HMC) and program.data.num_rows <= _MANY_ROWS:
+    has_mode = PGEM().why_not(program) is None
+    is_short = program.data.num_rows <= _MANY_ROWS or not has_mode
+    if is_short and isinstance(default_backend(program), HMC):
         return HMC(draws=200, warmup=100, chains=2)
-    return PGEM() if PGEM().why_not(program) is None else SVI()
+    return PGEM() if has_mode else SVI()
 
 
 def short_backend(program: Program[Any]) -> Backend:

@@ -59,12 +59,19 @@ def test_ties_and_rankings_are_for_hamiltonian_monte_carlo(tied_ranks, ranked):
         assert type(default_backend(rt.program.Program(model, data))) is rt.HMC
 
 
+def _many_responses() -> rt.Responses:
+    """More responses than short chains are for where there is a mode."""
+    responses, _ = rt.datasets.response_crowd(150, 350, seed=0)
+    return responses
+
+
 def test_a_quick_answer_is_by_short_chains_where_these_are_the_default(few, ranked):
     labels, _ = rt.datasets.label_crowd(10, 3, 3, 2, seed=0)
     for model, data, backend in (
         (rt.PlackettLuce(), ranked, rt.HMC(draws=200, warmup=100, chains=2)),
         (rt.ExtendedBTL(), few, rt.PGEM()),
         (rt.DawidSkene(), labels, rt.PGEM()),
+        (rt.models.IdealPoint(), _many_responses(), rt.HMC(draws=200, warmup=100, chains=2)),
     ):
         assert quick_backend(rt.program.Program(model, data)) == backend
 
