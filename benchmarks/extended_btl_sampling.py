@@ -252,15 +252,14 @@ scales, of 2 chains. *CPU-s*: of all threads, draws only; *per CPU-s* is their q
 ×* ours over that row's; *with warm-up*: the same with the warm-up's seconds counted. *Off*: the
 largest difference from PGGibbs' posterior means over all rewards and competences, in Monte-Carlo
 standard errors (the largest of some hundred normal deviates is about 3). *Steps*: gradients for
-each draw. NUTS: NumPyro's defaults, float32; PGGibbs and HMC: float64. The warm-up of HMC is 100
-sweeps of PGGibbs and 150 trajectories. An ESS below 100 is itself uncertain by a third or so, and
-R-hat above 1.01 says that the run was too short for it.
+each draw. NUTS: NumPyro's defaults, float32; PGGibbs, and HMC but for its gradients: float64. The
+warm-up of HMC is 150 trajectories. An ESS below 100 is itself uncertain by a third or so, and R-hat
+above 1.01 says that the run was too short for it.
 
 **The limit.** Devroye's Pólya–Gamma sampler makes some 13 million draws a second on one core, so a
 sweep over 20,000 votes cannot take less than 1.5 ms. Where logits are large (r ~ N(0, 16)) a
 Pólya–Gamma weight holds its logit tightly and the chain moves in small steps: PGGibbs mixes slowly
-there, and its lead is smaller than the price of a sweep suggests. A draw of HMC takes five to nine
-slopes of the log density of all rows, and two densities."""
+there. A draw of HMC takes some ten gradients of the log density of all rows, and four densities."""
 
 
 def main() -> None:
