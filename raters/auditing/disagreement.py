@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from scipy.special import stdtrit
 
 from raters.judgements.base import Judgements
 
@@ -98,8 +99,6 @@ class Ratio:
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return an interval for 1 − D / E; NaN for one question."""
-        import scipy.stats
-
         num_questions = len(self.influence)
         if num_questions == 1 or np.isnan(self.chance):
             return np.nan, np.nan
@@ -107,7 +106,7 @@ class Ratio:
         if self.disagreement < _ROUNDING:
             return 1 - min(unseen / self.chance, self.largest), 1.0
         error = np.sqrt(np.sum(self.influence**2) / (num_questions * (num_questions - 1)))
-        spread = np.exp(scipy.stats.t.ppf((1 + level) / 2, num_questions - 1) * error / self.value)
+        spread = np.exp(stdtrit(num_questions - 1, (1 + level) / 2) * error / self.value)
         least = self.value / spread
         if self.value > self.largest - _ROUNDING:
             least = min(least, (1 - unseen) * self.largest)

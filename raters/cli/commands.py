@@ -19,6 +19,7 @@ import xarray as xr
 import raters as rt
 from raters import figures
 from raters.acquisition import Candidates, Policy, formats
+from raters.acquisition.posterior import sample_of
 from raters.auditing.audit import check_limits
 from raters.auditing.ranks import ranked_by
 from raters.auditing.truth.calibration import CROWD, trusted_codes
@@ -42,6 +43,10 @@ from raters.reporting.report import FORMS, check_form
 from raters.reporting.views import as_options
 
 # ---------------------------------------------------------------- audit and report
+
+
+# Questions among which an audit shows the best: those of more tell hardly more.
+_MOST_QUESTIONS = 100_000
 
 
 class Part(NamedTuple):
@@ -231,6 +236,7 @@ def _next_questions(
         pool = _pool_of(task.program, who if out else ())
     except DataError:
         return None, "Everybody who stays has answered every question."
+    pool = sample_of(pool, _MOST_QUESTIONS, np.random.default_rng(task.given.seed))
     policy = Policy(target="everything")
     return _questions(task, result, pool, policy=policy, seed=task.given.seed), ""
 

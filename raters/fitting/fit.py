@@ -27,6 +27,7 @@ from raters.fitting import parts
 from raters.fitting import result as results
 from raters.fitting.storage import shown, to_json
 from raters.inference import Backend, Draws, importance, mode_shares
+from raters.inference.base import one_blas_thread
 from raters.inference.defaults import default_backend, quick_backend
 from raters.inference.identification import identified
 from raters.inference.mixing import warn_unless_converged
@@ -153,18 +154,21 @@ def as_result(
         result["log_likelihood"] = parts.pointwise(program, result)
     for group, table in parts.responsibilities(program, result).items():
         result[group] = table
-    for sentence in parts.fit_warnings(program, result):
+    with one_blas_thread():
+        sentences = parts.fit_warnings(program, result)
+    for sentence in sentences:
         warnings.warn(sentence, ConvergenceWarning, stacklevel=4)
     return result
 
 
 def run(program: Program[Any], backend: Backend, seed: int, **options: Any) -> Draws:
     """Draws of a back-end, corrected and identified; `options` are those of `Backend.run`."""
-    draws = backend.run(program, jax.random.key(seed), **options)
-    if not backend.exact:
-        rng = np.random.default_rng(seed)
-        draws = mode_shares.weighed(program, importance.corrected(draws, rng), rng)
-    return identified(program, draws)
+    with one_blas_thread():
+        draws = backend.run(program, jax.random.key(seed), **options)
+        if not backend.exact:
+            rng = np.random.default_rng(seed)
+            draws = mode_shares.weighed(program, importance.corrected(draws, rng), rng)
+        return identified(program, draws)
 
 
 @cache

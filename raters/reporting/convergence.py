@@ -48,7 +48,8 @@ def convergence(context: AuditContext) -> dict[str, Any]:
     settled, of_fit = code in _SETTLED, list(fit_warnings(program, result))
     doubts = audit is not None and audit.anchor.doubts
     everybody = len(hangs["open"]) == len(program.data.judges)
-    samplers = (one.__name__ for one in (PGGibbs, NUTS) if one().why_not(program) is None)
+    better = () if settled and exact else (PGGibbs, NUTS)
+    samplers = (one.__name__ for one in better if one().why_not(program) is None)
     return {
         "code": code,
         "settled": settled,

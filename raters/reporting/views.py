@@ -286,15 +286,16 @@ def names(values: list[Any], most: int = 5) -> str:
 @lru_cache(maxsize=1)
 def environment() -> Environment:
     """The templates; Jinja is not imported before one is wanted."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined, pass_eval_context
+    import jinja2
 
-    made = Environment(
-        loader=PackageLoader("raters.reporting"),
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("raters.reporting"),
+        bytecode_cache=jinja2.FileSystemBytecodeCache(),
         autoescape=lambda name: str(name).endswith(".html.jinja"),
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=pass_eval_context(_finalize),
+        finalize=jinja2.pass_eval_context(_finalize),
     )
     made.filters |= {"percent": percent, "number": number, "about": about, "names": names}
     made.filters |= {"cell": cell, "grid": grid, "prose": prose, "line": visible}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -33,9 +34,9 @@ _BLOCK = 50
 # Shares of the warm-up after which the metric is found anew, and the step size adapted to it.
 _WINDOWS = 0.15, 0.45, 1.0
 # Mean length of a trajectory, which turns a normal distribution by so much, and shares of it
-# between which the length is drawn: with one length, directions that it turns by π would come back
-# mirrored, and their squares hardly move.
-_LENGTH, _SHORTEST, _LONGEST = 2.2, 0.7, 1.3
+# between which the length is drawn: after about a quarter of a turn neither a coordinate nor its
+# square, whose mixing R-hat tells as well, depends on where it began.
+_LENGTH, _SHORTEST, _LONGEST = 1.7, 0.7, 1.3
 # Visits of the orbit of each scale symmetry, and of hyper-parameters, after a trajectory.
 _VISITS = 2
 # Least and most steps of a trajectory: a single one turns by too much where the density is skew.
@@ -166,8 +167,7 @@ def run_chains(
         for begin, end in itertools.pairwise((0, *sorted(ends))):
             if begin:
                 with jax.enable_x64(True):
-                    for chain in each:
-                        chain.adapt()
+                    adapt(each)
             chains.sampled(each, 1, bar, thin=end - begin, **settings)
         for chain in each:
             chain.adapting = False
@@ -233,10 +233,9 @@ class Trajectories:
         self.state, self.total, self.number = State.at(flat, key), jnp.zeros_like(flat), 0
         self.adapting, self.divergences = True, 0
 
-    def adapt(self) -> None:
-        """Take the metric at the mean of the trajectories since the last one, and adapt the step
-        size anew."""
-        self.metric = self.space.metric(self.total / self.number) or self.metric
+    def adapt(self, metric: Metric | None) -> None:
+        """Take a metric, and adapt the step size anew."""
+        self.metric = metric or self.metric
         self.state = State.at(self.state.flat, self.state.key)
         self.total, self.number = jnp.zeros_like(self.total), 0
 
@@ -255,6 +254,18 @@ class Trajectories:
         if not self.adapting:  # Also of trajectories between those that are kept.
             self.divergences += int(stats["diverging"].sum())
         return values, stats
+
+
+def adapt(each: Sequence[Trajectories]) -> None:
+    """Take the metric at the mean of the trajectories since the last one: of all chains, but where
+    these may lie in different images of the posterior."""
+    space = each[0].space
+    centres = jnp.stack([chain.total / chain.number for chain in each])
+    if not space.moves:
+        centres = centres.mean(0, keepdims=True)
+    metrics = [space.metric(centre) for centre in centres]
+    for chain, metric in zip(each, itertools.cycle(metrics), strict=False):
+        chain.adapt(metric)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))

@@ -11,7 +11,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 from jaxtyping import Float
 from scipy.optimize import minimize
-from scipy.special import expit, log_expit, logsumexp
+from scipy.special import chdtri, expit, log_expit, logsumexp
 
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.names import shorten
@@ -177,8 +177,6 @@ _FEWEST = 3
 
 def takeover(draws: Values, data: Comparisons) -> tuple[str, ...]:
     """Warn of an annotator who decides the rewards while the others dissent."""
-    from scipy.stats import chi2
-
     competence, reward = (
         np.asarray(draws[name], np.float64).mean((0, 1)) for name in ("competence", "reward")
     )
@@ -192,7 +190,7 @@ def takeover(draws: Values, data: Comparisons) -> tuple[str, ...]:
     judge = int(np.argmax(information))
     if (votes > 0).sum() < _FEWEST or information[judge] <= MOST:
         return ()
-    if _dissent(data, judge, competence, reward, bias) <= chi2.isf(_LEVEL, len(reward) - 1):
+    if _dissent(data, judge, competence, reward, bias) <= chdtri(len(reward) - 1, _LEVEL):
         return ()
     name = shorten([data.annotators[judge]])
     return (
