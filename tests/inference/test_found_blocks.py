@@ -111,7 +111,7 @@ def spread(total, y=None):
 
 
 @pytest.mark.slow
-def test_collapsed_draws_are_those_of_the_posterior_by_quadrature(fit_quietly):
+def test_draws_of_a_whitened_scale_are_those_of_the_posterior_by_quadrature(fit_quietly):
     """Means of log scale and of its square; a false alarm in 10,000 runs.
 
     Many answers of each effect make ω depend on the effects, so that the order of the draws counts.

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 from scipy.linalg import null_space
-from scipy.special import expit
-from scipy.stats import beta, kstest, norm
+from scipy.stats import norm
 
 import raters as rt
 from raters.errors import ConvergenceWarning
@@ -22,7 +21,6 @@ from raters.inference.base import Draws
 from raters.inference.polya_gamma import plans
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.laplace import log_crossing
-from raters.inference.polya_gamma.laplace_classes import _as_betas
 from raters.model import Scale
 from raters.program import Program, log_prior
 from tests import hand
@@ -130,25 +128,6 @@ def test_the_integral_does_not_depend_on_the_place_on_the_orbit() -> None:
     # The volume element has the power of the rewards less that of the competences; the scale of
     # the rewards is integrated over.
     np.testing.assert_allclose(found + (3 - 2) * np.log(factors), found[1], atol=0.08)
-
-
-def test_normal_draws_become_log_odds_of_betas_with_their_density() -> None:
-    """Two entries are log odds of probabilities, one of them less a constant; the third is none."""
-    mode, spread = np.array([0.5, -1.0, 2.0]), np.array([0.8, 1.5, 0.3])
-    offset = np.array([0.0, np.log(3.0), np.nan])
-    points = mode + spread * np.random.default_rng(0).standard_normal((500, 3))
-    mapped, change = _as_betas(points, mode, spread, offset)
-    np.testing.assert_array_equal(mapped[:, 2], points[:, 2])
-    log_q = norm.logpdf(points, mode, spread).sum(1) + change
-    expected = norm.logpdf(points[:, 2], mode[2], spread[2])
-    for entry in range(2):
-        at_mode, odds = expit(mode[entry] - offset[entry]), mapped[:, entry] - offset[entry]
-        number = 1 / (spread[entry] ** 2 * at_mode * (1 - at_mode))
-        of_probability = beta(number * at_mode, number * (1 - at_mode))
-        probability = expit(odds)
-        assert kstest(probability, of_probability.cdf).pvalue > 1e-3
-        expected += of_probability.logpdf(probability) + np.log(probability * (1 - probability))
-    np.testing.assert_allclose(log_q, expected, rtol=1e-8)
 
 
 def test_the_volume_across_a_section_is_that_of_the_map_from_it() -> None:

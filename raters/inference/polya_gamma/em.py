@@ -356,8 +356,6 @@ class _Climber:
     def draws(self, mode: Values, rng: Rng) -> tuple[Values, Values]:
         """Draw around the mode, with the log densities of the draws."""
         number, shared = self.settings.draws, self.shared
-        if self.whole.is_joint or self.whole.chooses:
-            return joint.draws(self.whole, self.data, mode, number, rng)
         if shared is not None and number and shared.is_large(mode, number):
             drawn = tables.draws(shared, mode, number, rng)
             return {name: value[None] for name, value in drawn.items()}, {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,17 +16,18 @@ from numpyro.distributions import constraints
 from scipy.special import log_ndtr, ndtri_exp
 
 from raters.inference.arrays import Entries, EntryArray, EntryDraws, Matrix, PerDraw, Rng, Sites
-from raters.inference.base import jax_keys
-from raters.inference.polya_gamma import sweep
-from raters.inference.polya_gamma.conditionals import Dense, Gaussian, joined
+from raters.inference.base import jax_keys, warn
+from raters.inference.polya_gamma import hmc, latent_classes, line, sweep, unconstrained
+from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT, Dense, Gaussian
 from raters.inference.polya_gamma.integrated import integrated
-from raters.inference.polya_gamma.laplace_classes import around_classes
 from raters.inference.polya_gamma.plans import Plan
-from raters.inference.polya_gamma.rows import Block, block_prior, record, split
-from raters.inference.polya_gamma.sums import Conditional, Reading
+from raters.inference.polya_gamma.rows import Block, record, split
+from raters.inference.polya_gamma.sums import Conditional, How, Reading, drawn_by_each, sums_of
 from raters.inference.polya_gamma.sweep import RunCache
+from raters.inference.polya_gamma.tables import inverse_factor
 from raters.model import Model, Scale, Values, local_sites
-from raters.program import log_likelihoods, placing, pointwise_log_likelihood
+from raters.program import Supports, log_likelihoods, log_prior, placing
+from raters.program.values import inside
 
 # From so many rows on, draws are around the mean of a block, not around its mode.
 MANY_ROWS = 20_000
@@ -33,6 +35,18 @@ MANY_ROWS = 20_000
 MUCH_WORK = 2e7
 # Rows of which float32 keeps the sum.
 _NARROW_ROWS = 2**14
+# Largest number of parameters, and of rows times parameters, for which the negative Hessian is
+# computed: each of its columns needs a pass over the rows.
+_DENSE_LIMIT, _WORK_LIMIT = 1500, 2e8
+# Steps to the mode in unconstrained coordinates, and columns of the curvature computed at a time.
+_MOST_STEPS, _COLUMNS = 2000, 16
+# Least curvature along a coordinate that units are made of.
+_LEAST = 1e-6
+# A wider normal in unconstrained coordinates does not describe a bounded site.
+_WIDEST = 2.0
+# Steps of Gibbs sampling after the normal draw, and the largest number of rows times classes in all
+# of them.
+_MOVES, _MOVE_LIMIT = 3, 5e8
 
 
 def laplace(
@@ -41,25 +55,33 @@ def laplace(
     """Draw around the mode; `cache` is what EM has read of the data."""
     if number == 0:
         return {name: np.asarray(value)[None, None] for name, value in mode.items()}, {}
-    if plan.classes:
-        draws, stats = around_classes(plan, data, mode, number, rng, cache)
-        return {name: value[None] for name, value in draws.items()}, stats
-    drawn, log_q, sites = _around(plan, data, mode, number, rng)
-    return weighed(plan, data, drawn, log_q, sites, rng)
+    row = placing.first_unit(data)
+    size = sum(np.size(value) for name, value in mode.items() if name not in plan.hyper)
+    if plan.is_joint or plan.chooses:
+        draws, stats = _around(plan, row, data, mode, number, rng)
+    elif (plan.classes or plan.reaching or plan.steep) and is_small(size, data.num_rows):
+        draws, stats = _around(plan, row, data, mode, number, rng)
+        if counted := tuple(block.sites[0] for block in plan.blocks if block.kind == "counts"):
+            draws = _moved(plan, data, draws, counted, rng)
+    elif plan.classes:
+        draws, stats = _by_block(plan, data, mode, number, rng, cache), {}
+        if plan.hyper:
+            draws = integrated(replace(plan, scales=()), row, draws, rng)[1]
+    else:
+        drawn, log_q = _of_rows(plan, data, mode, number, rng)
+        of_prior, draws = integrated(plan, row, drawn, rng)
+        if plan.reaching:
+            draws, log_q = _redraw_reaching(plan, row, data, draws, rng), None
+        stats = {}
+        if log_q is not None and not plan.steep:
+            stats = {"log_p": of_prior + pass_over_rows(plan, data, draws), "log_q": log_q}
+    draws, stats = ({n: np.asarray(v)[None] for n, v in each.items()} for each in (draws, stats))
+    return draws, stats
 
 
-def weighed(
-    plan: Plan, data: Any, drawn: Values, log_q: PerDraw | None, sites: Sites, rng: Rng
-) -> tuple[Values, Values]:
-    """Draw what is left given draws of some sites; return all draws, and their log densities."""
-    log_prior, draws = integrated(plan, placing.first_unit(data), drawn, rng)
-    if apart := not plan.reaching <= set(sites):
-        draws = _redraw_reaching(plan, data, draws, rng)
-    stats = {}
-    if log_q is not None and not apart and not plan.steep:
-        log_p = log_prior + pass_over_rows(plan, data, draws)
-        stats = {"log_p": log_p[None], "log_q": log_q[None]}
-    return {name: value[None] for name, value in draws.items()}, stats
+def is_small(size: int, rows: int) -> bool:
+    """Return whether the negative Hessian of so many parameters and rows is computed."""
+    return size <= _DENSE_LIMIT and size * rows <= _WORK_LIMIT
 
 
 def pass_over_rows(plan: Plan, data: Any, draws: Values) -> PerDraw:
@@ -76,11 +98,209 @@ def pass_over_rows(plan: Plan, data: Any, draws: Values) -> PerDraw:
     return np.asarray(np.sum(each, axis=0, dtype=np.float64))
 
 
+# ----------------------------------------------------------------- in unconstrained coordinates
+
+
 def _around(
+    plan: Plan, row: Any, data: Any, mode: Values, number: int, rng: Rng
+) -> tuple[Values, Values]:
+    """Draw around the mode in unconstrained coordinates."""
+    own = Supports({name: one for name, one in plan.supports.items() if name not in plan.hyper})
+    given = {name: np.asarray(value, np.float64) for name, value in mode.items()}
+    given = {name: np.asarray(value) for name, value in _on_orbits(plan, row, given).items()}
+    given |= inside({name: given[name] for name in own}, own)
+    like = {name: jnp.asarray(value) for name, value in given.items()}
+    start = np.asarray(unconstrained.flat_of(own, like))
+    normals = np.zeros((0, len(start)))
+    if many := len(start) > DENSE_LIMIT:
+        plan = replace(plan, scales=())
+    if plan.scales:
+        normals = np.asarray(_directions(plan.scales, own, like, start[None]))[0]
+        normals = np.linalg.qr(normals.T)[0].T
+    centre = _highest(plan.model, own, data, like, start, normals)
+    if many:
+        apart, log_q = _by_metric(replace(plan, supports=own), data, like, centre, number, rng)
+    else:
+        second = unconstrained.curvature(
+            plan.model, own, data, like, jnp.asarray(centre), batch_size=_COLUMNS
+        )
+        apart, log_q = _on_section(np.asarray(second), normals, number, rng)
+    _warn_of_wide(own, unconstrained.coordinates_of(own, like, jnp.asarray(apart.std(0))))
+    sites, volume = unconstrained.sites_at_each(own, like, centre + apart)
+    log_q -= np.asarray(volume)
+    if plan.scales:
+        crossing = np.asarray(_directions(plan.scales, own, like, centre + apart)) @ normals.T
+        log_q -= np.linalg.slogdet(crossing)[1]
+    drawn = {name: np.repeat(value[None], number, 0) for name, value in given.items()} | sites
+    of_prior, drawn = integrated(plan, row, drawn, rng)
+    # Draws around no maximum may have infinite densities of both signs: `importance` says so.
+    with np.errstate(invalid="ignore"):
+        log_p = of_prior + np.asarray(log_likelihoods(plan.model, data, drawn))
+    return {name: drawn[name] for name in plan.supports}, {"log_p": log_p, "log_q": log_q}
+
+
+def _warn_of_wide(supports: Supports, deviations: Values) -> None:
+    """Warn of bounded sites whose posterior is not approximately normal around the mode."""
+    for name, support in supports.items():
+        wide = int(np.sum(np.asarray(deviations[name]) > _WIDEST))
+        if wide and isinstance(support, constraints.interval):
+            warn(
+                f"{wide} of {np.size(deviations[name])} entries of {name!r} may lie nearly anywhere"
+                " within their bounds, which draws around the mode show badly; use Gibbs sampling"
+                " for their intervals and for LOO",
+                6,
+            )
+
+
+@partial(jax.jit, static_argnums=0)
+def _on_orbits(plan: Plan, row: Any, values: Values) -> Values:
+    """Move to the highest density on the orbit of each scale symmetry."""
+    moved = values
+    for scale in plan.holding_hyper().scales:
+        along = line.orbit_density(partial(log_prior, plan.model, row), moved, scale)
+        moved = line.orbit(moved, scale, line.golden_step(along))
+    return moved
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _directions(
+    scales: tuple[Scale, ...],
+    supports: Supports,
+    values: Values,
+    points: Float[Array, "draw entry"],
+) -> Float[Array, "draw orbit entry"]:
+    """Return the directions of the scale orbits at some points."""
+
+    def along(point: Array) -> Array:
+        there = values | unconstrained.sites_at(supports, values, point)[0]
+
+        def moved(scale: Scale, log_factor: Array) -> Array:
+            return unconstrained.flat_of(supports, line.orbit(there, scale, log_factor))
+
+        return jnp.stack([jax.jacfwd(partial(moved, one))(jnp.zeros(())) for one in scales])
+
+    return jax.vmap(along)(points)
+
+
+def _by_metric(
+    plan: Plan, data: Any, like: Values, centre: Entries, number: int, rng: Rng
+) -> tuple[EntryDraws, PerDraw]:
+    """Return draws about 0 with the inverse of the metric of `HMC` as their covariance."""
+    metric = hmc.metric_at(plan, How.of("curvature", data), data, like, jnp.asarray(centre))
+    assert metric is not None  # The density is finite at its mode.
+    white = rng.standard_normal((number, len(centre)))
+    points = jax.vmap(metric.unconstrained)(jnp.asarray(white))
+    return np.asarray(points) - centre, -(white**2).sum(1) / 2
+
+
+def _on_section(
+    second: Matrix, normals: Float[np.ndarray, "orbit entry"], number: int, rng: Rng
+) -> tuple[EntryDraws, PerDraw]:
+    """Return draws about 0 on the section across some directions."""
+    size, orbits = len(second), len(normals)
+    unit = 1 / np.sqrt(np.maximum(np.abs(np.diagonal(second)), _LEAST))
+    # The section in those units, and its place in its own coordinates.
+    basis = np.linalg.qr((normals * unit).T, mode="complete")[0][:, orbits:] * unit[:, None]
+    plane = np.linalg.qr(normals.T, mode="complete")[0][:, orbits:]
+    factor = basis @ inverse_factor((basis.T @ second @ basis)[None])[0]
+    normal = rng.standard_normal((number, size - orbits))
+    constant = np.linalg.slogdet(plane.T @ factor)[1] + (size - orbits) * np.log(2 * np.pi) / 2
+    return normal @ factor.T, -(normal**2).sum(1) / 2 - constant
+
+
+def _highest(
+    model: Model[Any],
+    supports: Supports,
+    data: Any,
+    values: Values,
+    start: np.ndarray,
+    normals: Float[np.ndarray, "orbit entry"],
+) -> np.ndarray:
+    """Climb from a point to the highest density on the section through it, by L-BFGS."""
+
+    def across(step: np.ndarray) -> np.ndarray:
+        return step - normals.T @ (normals @ step)
+
+    def objective(point: np.ndarray) -> tuple[Any, Any]:
+        at = start + across(point - start)
+        value, gradient = unconstrained.slope(model, supports, data, values, at)
+        return value, across(np.asarray(gradient))
+
+    options = {"maxiter": _MOST_STEPS, "maxfun": 10 * _MOST_STEPS, "ftol": 1e-13, "gtol": 1e-6}
+    found = unconstrained.maximised(objective, start, options=options)
+    return np.asarray(start + across(found.x - start))
+
+
+# ------------------------------------------------------------------------ of models with classes
+
+
+def _moved(plan: Plan, data: Any, draws: Values, counted: Sites, rng: Rng) -> Values:
+    """Move each draw by steps of Gibbs sampling, unless that is too much work."""
+    number = len(next(iter(draws.values())))
+    first = {name: value[0] for name, value in draws.items()}
+    expected = jax.eval_shape(partial(latent_classes.expected, plan.model), data, first)[0]
+    if number * _MOVES * data.num_rows * expected.shape[-1] > _MOVE_LIMIT:
+        return draws
+    moved = _steps(plan, data, draws, jax_keys(rng, number), counted)
+    return {name: np.asarray(value) for name, value in moved.items()}
+
+
+@partial(jax.jit, static_argnums=(0, 4))
+def _steps(plan: Plan, data: Any, draws: Values, keys: Array, counted: Sites) -> Values:
+    """Take the steps of each draw."""
+
+    def move(entry: tuple[Values, Array]) -> Values:
+        values, key = entry
+
+        def step(index: int, values: Values) -> Values:
+            use = jax.random.fold_in(key, index)
+            return latent_classes.moved(plan.model, data, values, counted, use)
+
+        return jax.lax.fori_loop(0, _MOVES, step, values)
+
+    return jax.lax.map(move, (draws, keys))
+
+
+def _by_block(
+    plan: Plan, data: Any, mode: Values, number: int, rng: Rng, cache: RunCache | None
+) -> Values:
+    """Draw each block from its conditional at the mode, given the expected classes."""
+    data, classes, _ = latent_classes.expected_by(
+        None if cache is None else cache.pooled, plan.model, data, mode
+    )
+    how = How.of("curvature", data, MODE_LIMIT)
+    drawn = _block_draws(plan, how, data, mode, {"": classes}, jax_keys(rng, number))
+    return {name: np.array(drawn[name]) for name in mode}
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _block_draws(
+    plan: Plan, how: How, data: Any, mode: Values, classes: Any, keys: Array
+) -> Values:
+    """Return draws of all sites, those of each block by each key."""
+    draws = {name: jnp.repeat(value[None], len(keys), 0) for name, value in mode.items()}
+    for place, block in enumerate(plan.blocks):
+        (reading,) = readings = sweep.readings_of(plan, place, data, mode, classes)
+        keys = jax.vmap(partial(jax.random.fold_in, data=place))(keys)
+        if block.kind == "counts":
+            prior = latent_classes.site_prior(reading.model, data, mode, block.sites[0])
+            counts = sweep.counts_of(readings)
+            drawn = jax.lax.map(partial(latent_classes.sampled, prior, counts), keys)
+        else:
+            sums = [sums_of(reading, None, how)]
+            drawn = drawn_by_each(readings, sums, block.flat(mode), keys, how)
+        draws = jax.vmap(block.placed)(draws, drawn.reshape(len(keys), -1))
+    return draws
+
+
+# -------------------------------------------------------------------------------- of log-odds
+
+
+def _of_rows(
     plan: Plan, data: Any, mode: Values, number: int, rng: Rng
-) -> tuple[Values, PerDraw | None, Sites]:
+) -> tuple[Values, PerDraw | None]:
     """Draw the conjugate sites from the normal at the mode."""
-    sites, conditional = information(plan, data, mode)
+    sites, conditional = block_sites(plan), information(plan, data, mode)
     current = Block(sites).current(mode)
     prior = along_orbits(conditional.prior, plan.scales, sites, mode)
     log_q = None
@@ -98,20 +318,21 @@ def _around(
             entries -= np.outer((entries - current) @ tangent, tangent)
         entries = np.clip(entries, prior.low, prior.high)
     draws = {name: np.repeat(np.asarray(value)[None], number, 0) for name, value in mode.items()}
-    return draws | split(entries, mode, sites), log_q, sites
+    return draws | split(entries, mode, sites), log_q
 
 
-def information(plan: Plan, data: Any, mode: Values) -> tuple[Sites, Dense | Conditional]:
+def block_sites(plan: Plan) -> Sites:
+    """Return the sites of all blocks."""
+    return tuple(name for block in plan.blocks for name in block.sites)
+
+
+def information(plan: Plan, data: Any, mode: Values) -> Dense | Conditional:
     """Return the conjugate sites as one normal at the mode, with Newton's weights."""
-    sites = tuple(name for block in plan.blocks for name in block.sites)
-    joint = Block(sites)
+    joint = Block(block_sites(plan))
     if any(block.colours for block in plan.blocks):
-        joint = Block(sites, colours=tuple(range(len(joint.current(mode)))))
+        joint = joint._replace(colours=tuple(range(len(joint.current(mode)))))
     conditional = Conditional([Reading(plan.parts[0].model, joint, data, mode)], "curvature")
-    normal = conditional.dense()
-    if normal is not None and (wider := _with_reaching(plan, data, mode, normal)):
-        return (*sites, *sorted(plan.reaching)), wider
-    return sites, normal or conditional
+    return conditional.dense() or conditional
 
 
 def shifted(plan: Plan, data: Any, values: Values, covariance: Matrix) -> Values:
@@ -146,42 +367,6 @@ def _skewness(
     for place, one in pairs:
         slope = slope.at[place].add(one * half)
     return placing.everywhere(slope, mesh)
-
-
-def _with_reaching(plan: Plan, data: Any, mode: Values, normal: Dense) -> Dense | None:
-    """Return the normal with the free sites that reach the likelihood, where it has a density."""
-    names = tuple(sorted(plan.reaching))
-    if not names or any(plan.supports[name] is not constraints.real for name in names):
-        return None
-    sites = tuple(name for block in plan.blocks for name in block.sites)
-    prior = block_prior(plan.model, placing.first_unit(data), mode, names)
-    wider = Dense(jax.tree.map(np.asarray, joined([normal.prior, prior])))
-    size, values = normal.size, {name: jnp.asarray(value) for name, value in mode.items()}
-    wider.diagonal[:size], wider.across[:size, :size] = normal.diagonal, normal.across
-    for piece in placing.pieces(data):
-        across, own = _curvatures(plan.model, piece, values, sites, names)
-        wider.across[:size, size:] -= np.asarray(across)
-        wider.across[size:, :size] -= np.asarray(across).T
-        wider.across[size:, size:] -= np.asarray(own)
-    try:
-        wider.factor()
-    except np.linalg.LinAlgError:
-        return None
-    return wider
-
-
-@partial(jax.jit, static_argnums=(0, 3, 4))
-def _curvatures(
-    model: Model[Any], data: Any, values: Values, sites: Sites, names: Sites
-) -> tuple[Float[Array, "entry other"], Float[Array, "other other"]]:
-    """Differentiate the log-likelihood twice: in both groups of sites, and in the second."""
-
-    def likelihood(entries: Array, others: Array) -> Array:
-        moved = split(entries, values, sites) | split(others, values, names)
-        return pointwise_log_likelihood(model, data, values | moved).sum()
-
-    at = (jnp.concatenate([values[name].ravel() for name in group]) for group in (sites, names))
-    return jax.jacfwd(jax.grad(likelihood, (0, 1)), 1)(*at)
 
 
 def along_orbits(
@@ -268,12 +453,12 @@ def _truncated(score: EntryDraws, low: Entries, high: Entries) -> tuple[EntryDra
     return sign * inside, norm.logpdf(score) + log_mass - norm.logpdf(inside)
 
 
-def _redraw_reaching(plan: Plan, data: Any, draws: Values, rng: Rng) -> Values:
+def _redraw_reaching(plan: Plan, row: Any, data: Any, draws: Values, rng: Rng) -> Values:
     """Redraw the sites of no block on which the likelihood depends, each given the others."""
     keys = jax_keys(rng, len(next(iter(draws.values()))))
     draws = {name: jnp.asarray(value) for name, value in draws.items()}
-    redrawn = _redrawn(plan, placing.first_unit(data), data, draws, keys)
-    return {name: np.asarray(value) for name, value in redrawn.items()}
+    redrawn: Values = _redrawn(plan, row, data, draws, keys)
+    return redrawn
 
 
 @partial(jax.jit, static_argnums=0)
