@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate
-from scipy.linalg import null_space
 from scipy.stats import norm
 
 import raters as rt
@@ -20,8 +19,6 @@ from raters.inference import importance
 from raters.inference.base import Draws
 from raters.inference.polya_gamma import plans
 from raters.inference.polya_gamma.integrated import integrated
-from raters.inference.polya_gamma.laplace import log_crossing
-from raters.model import Scale
 from raters.program import Program, log_prior
 from tests import hand
 
@@ -128,28 +125,3 @@ def test_the_integral_does_not_depend_on_the_place_on_the_orbit() -> None:
     # The volume element has the power of the rewards less that of the competences; the scale of
     # the rewards is integrated over.
     np.testing.assert_allclose(found + (3 - 2) * np.log(factors), found[1], atol=0.08)
-
-
-def test_the_volume_across_a_section_is_that_of_the_map_from_it() -> None:
-    """With places u on the section through the mode, a map M of each entry to its bounds, and a
-    factor f of the orbit, the entries are M(mode + B u) exp(±f)."""
-    rng = np.random.default_rng(0)
-    sites, scale = ("reward", "competence"), Scale(up=("reward",), down=("competence",))
-    mode = {"reward": np.array([1.0, -0.5, 2.0]), "competence": np.array([0.4, 0.7])}
-    at_mode, signs = np.concatenate([*mode.values()]), np.array([1, 1, 1, -1, -1])
-    basis = null_space((signs * at_mode)[None])
-    places = rng.normal(0, 0.3, (4, 4))
-
-    def entries(place, factor):
-        return (at_mode + np.tanh(basis @ place)) * np.exp(signs * factor)
-
-    def jacobian(place, step=1e-6):
-        moves = step * np.eye(5)
-        sides = [[entries(place + sign * m[:4], sign * m[4]) for m in moves] for sign in (1, -1)]
-        return (np.array(sides[0]) - np.array(sides[1])) / (2 * step)
-
-    slope = 1 - np.tanh(places @ basis.T) ** 2
-    drawn_entries = np.array([entries(place, 0.0) for place in places])
-    crossing = log_crossing((scale,), sites, mode, drawn_entries, slope)
-    expected = [np.linalg.slogdet(jacobian(place))[1] for place in places]
-    np.testing.assert_allclose(crossing + np.log(slope).sum(1), expected, rtol=1e-6)

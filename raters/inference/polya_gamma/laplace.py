@@ -13,12 +13,11 @@ import scipy.linalg
 from jax.sharding import Mesh
 from jaxtyping import Array, Float
 from numpyro.distributions import constraints
-from scipy.special import log_ndtr, ndtri_exp
 
 from raters.inference.arrays import Entries, EntryArray, EntryDraws, Matrix, PerDraw, Rng, Sites
 from raters.inference.base import jax_keys, warn
 from raters.inference.polya_gamma import hmc, latent_classes, line, sweep, unconstrained
-from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT, Dense, Gaussian
+from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT, Dense
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block, record, split
@@ -37,7 +36,7 @@ MUCH_WORK = 2e7
 _NARROW_ROWS = 2**14
 # Largest number of parameters, and of rows times parameters, for which the negative Hessian is
 # computed: each of its columns needs a pass over the rows.
-_DENSE_LIMIT, _WORK_LIMIT = 1500, 2e8
+_MOST_PARAMETERS, _MOST_WORK = 1500, 2e8
 # Steps to the mode in unconstrained coordinates, and columns of the curvature computed at a time.
 _MOST_STEPS, _COLUMNS = 2000, 16
 # Least curvature along a coordinate that units are made of.
@@ -59,7 +58,7 @@ def laplace(
     size = sum(np.size(value) for name, value in mode.items() if name not in plan.hyper)
     if plan.is_joint or plan.chooses:
         draws, stats = _around(plan, row, data, mode, number, rng)
-    elif (plan.classes or plan.reaching or plan.steep) and is_small(size, data.num_rows):
+    elif not _is_normal(plan) and is_small(size, data.num_rows):
         draws, stats = _around(plan, row, data, mode, number, rng)
         if counted := tuple(block.sites[0] for block in plan.blocks if block.kind == "counts"):
             draws = _moved(plan, data, draws, counted, rng)
@@ -71,17 +70,24 @@ def laplace(
         drawn, log_q = _of_rows(plan, data, mode, number, rng)
         of_prior, draws = integrated(plan, row, drawn, rng)
         if plan.reaching:
-            draws, log_q = _redraw_reaching(plan, row, data, draws, rng), None
+            draws = _redraw_reaching(plan, row, data, draws, rng)
         stats = {}
-        if log_q is not None and not plan.steep:
+        if log_q is not None:
             stats = {"log_p": of_prior + pass_over_rows(plan, data, draws), "log_q": log_q}
     draws, stats = ({n: np.asarray(v)[None] for n, v in each.items()} for each in (draws, stats))
     return draws, stats
 
 
+def _is_normal(plan: Plan) -> bool:
+    """Return whether all sites but the hyper-parameters are normal given the rows."""
+    others = plan.classes or plan.reaching or plan.steep or plan.scales
+    is_unbounded = partial(unconstrained.is_unbounded, plan.supports)
+    return not others and all(map(is_unbounded, block_sites(plan)))
+
+
 def is_small(size: int, rows: int) -> bool:
     """Return whether the negative Hessian of so many parameters and rows is computed."""
-    return size <= _DENSE_LIMIT and size * rows <= _WORK_LIMIT
+    return size <= _MOST_PARAMETERS and size * rows <= _MOST_WORK
 
 
 def pass_over_rows(plan: Plan, data: Any, draws: Values) -> PerDraw:
@@ -125,7 +131,8 @@ def _around(
             plan.model, own, data, like, jnp.asarray(centre), batch_size=_COLUMNS
         )
         apart, log_q = _on_section(np.asarray(second), normals, number, rng)
-    _warn_of_wide(own, unconstrained.coordinates_of(own, like, jnp.asarray(apart.std(0))))
+    if plan.classes:
+        _warn_of_wide(own, unconstrained.coordinates_of(own, like, jnp.asarray(apart.std(0))))
     sites, volume = unconstrained.sites_at_each(own, like, centre + apart)
     log_q -= np.asarray(volume)
     if plan.scales:
@@ -299,24 +306,22 @@ def _block_draws(
 def _of_rows(
     plan: Plan, data: Any, mode: Values, number: int, rng: Rng
 ) -> tuple[Values, PerDraw | None]:
-    """Draw the conjugate sites from the normal at the mode."""
-    sites, conditional = block_sites(plan), information(plan, data, mode)
-    current = Block(sites).current(mode)
-    prior = along_orbits(conditional.prior, plan.scales, sites, mode)
-    log_q = None
-    if isinstance(conditional, Dense):
-        conditional.prior, bounded = prior, np.isfinite([prior.low, prior.high]).any()
-        if data.num_rows >= MANY_ROWS and not plan.scales and not bounded:
-            mean = mode | shifted(plan, data, mode, conditional.covariance())
-            current = Block(sites).current(mean)
-        entries, log_q = section_draws(plan, conditional, sites, mode, current, number, rng)
+    """Draw the conjugate sites from the normal at the mode, within their bounds."""
+    from scipy.stats import norm
+
+    sites, normal = block_sites(plan), information(plan, data, mode)
+    current, log_q = Block(sites).current(mode), None
+    if isinstance(normal, Conditional):
+        entries = normal.draws(jax_keys(rng, number), current)
     else:
-        conditional.sums[0] = conditional.sums[0]._replace(prior=prior)
-        entries = conditional.draws(jax_keys(rng, number), current)
-        for scale in plan.scales:
-            tangent = tangent_of(scale, sites, mode)
-            entries -= np.outer((entries - current) @ tangent, tangent)
-        entries = np.clip(entries, prior.low, prior.high)
+        if data.num_rows >= MANY_ROWS and _is_normal(plan):
+            mean = mode | shifted(plan, data, mode, normal.covariance())
+            current = Block(sites).current(mean)
+        factor, standard = normal.factor(), rng.standard_normal((normal.size, number))
+        entries = current + scipy.linalg.solve_triangular(factor, standard, lower=True, trans="T").T
+        if _is_normal(plan):
+            log_q = np.log(np.diag(factor)).sum() + norm.logpdf(standard).sum(0)
+    entries = np.clip(entries, normal.prior.low, normal.prior.high)
     draws = {name: np.repeat(np.asarray(value)[None], number, 0) for name, value in mode.items()}
     return draws | split(entries, mode, sites), log_q
 
@@ -367,90 +372,6 @@ def _skewness(
     for place, one in pairs:
         slope = slope.at[place].add(one * half)
     return placing.everywhere(slope, mesh)
-
-
-def along_orbits(
-    prior: Gaussian, scales: tuple[Scale, ...], sites: Sites, mode: Values
-) -> Gaussian:
-    """Return a prior without the bounds that may be crossed along a scale orbit."""
-    scaled = np.any([signs_of(scale, sites, mode) != 0 for scale in scales], axis=0)
-    low = np.where(scaled & (prior.low != 0), -np.inf, prior.low)
-    high = np.where(scaled & (prior.high != 0), np.inf, prior.high)
-    return prior._replace(low=low, high=high)
-
-
-def tangent_of(scale: Scale, sites: Sites, mode: Values) -> Entries:
-    """Return the unit direction of a scale orbit at the mode, in the conjugate sites."""
-    entries = np.concatenate([np.ravel(mode[name]) for name in sites])
-    direction = signs_of(scale, sites, mode) * entries
-    return np.asarray(direction / np.linalg.norm(direction))
-
-
-def log_crossing(
-    scales: tuple[Scale, ...], sites: Sites, mode: Values, entries: EntryDraws, slope: EntryDraws
-) -> PerDraw:
-    """Return the log volume of the orbits' directions across the section, at each draw."""
-    if not scales:
-        return np.zeros(len(entries))
-    normals = np.stack([tangent_of(scale, sites, mode) for scale in scales])
-    directions = np.stack([signs_of(scale, sites, mode) for scale in scales])
-    moved = directions[None] * (entries / slope)[:, None]
-    return np.asarray(np.linalg.slogdet(np.einsum("se,dre->dsr", normals, moved))[1])
-
-
-def signs_of(scale: Scale, sites: Sites, mode: Values) -> Entries:
-    """Return how the logarithm of each entry moves along a scale orbit: 1, -1 or 0."""
-    signs = [float(name in scale.up) - float(name in scale.down) for name in sites]
-    return np.repeat(signs, [np.size(mode[name]) for name in sites])
-
-
-def section_draws(
-    plan: Plan, normal: Dense, sites: Sites, values: Values, centre: Entries, number: int, rng: Rng
-) -> tuple[EntryDraws, PerDraw]:
-    """Draw from a normal around a centre, truncated to the bounds of its prior, on the section
-    across the orbits of scale symmetries at some values; return draws and log densities."""
-    from scipy.stats import norm
-
-    tangents = [tangent_of(scale, sites, values) for scale in plan.scales]
-    # A high precision along the orbit keeps draws on the section.
-    along = 1e4 * np.mean(normal.diagonal) * normal.size
-    for tangent in tangents:
-        normal.across += along * np.outer(tangent, tangent)
-    factor = normal.factor()
-    standard = rng.standard_normal((normal.size, number))
-    apart = scipy.linalg.solve_triangular(factor, standard, lower=True, trans="T").T
-    entries, slope = centre + apart, np.ones_like(apart)
-    log_q = np.log(np.diag(factor)).sum() + norm.logpdf(standard).sum(0)
-    # The density is that on the section, so what is left across it does not count.
-    for tangent in tangents:
-        log_q += along * (apart @ tangent) ** 2 / 2
-    bounded = np.flatnonzero(np.isfinite(normal.prior.low) | np.isfinite(normal.prior.high))
-    if len(bounded):
-        deviation = np.sqrt(np.diag(normal.covariance())[bounded])
-        low, high = (
-            (end[bounded] - centre[bounded]) / deviation
-            for end in (normal.prior.low, normal.prior.high)
-        )
-        score = apart[:, bounded] / deviation
-        inside, log_slope = _truncated(score, low, high)
-        log_q -= log_slope.sum(1)
-        entries[:, bounded] = centre[bounded] + deviation * inside
-        slope[:, bounded] = np.exp(log_slope)
-    return entries, log_q - log_crossing(plan.scales, sites, values, entries, slope)
-
-
-def _truncated(score: EntryDraws, low: Entries, high: Entries) -> tuple[EntryDraws, EntryDraws]:
-    """Map standard normals to truncated ones; return these, and the log slopes of the map."""
-    from scipy.stats import norm
-
-    # Turned round where the mass is in the upper tail, whose probabilities would be rounded to 1.
-    sign = np.where(low + high > 0, -1.0, 1.0)
-    low, high = np.minimum(sign * low, sign * high), np.maximum(sign * low, sign * high)
-    log_low, log_high = log_ndtr(low), log_ndtr(high)
-    log_mass = log_high + np.log1p(-np.exp(np.minimum(log_low - log_high, -1e-15)))
-    level = np.logaddexp(log_low, log_mass + log_ndtr(sign * score))
-    inside = np.clip(ndtri_exp(np.minimum(level, log_high)), low, high)
-    return sign * inside, norm.logpdf(score) + log_mass - norm.logpdf(inside)
 
 
 def _redraw_reaching(plan: Plan, row: Any, data: Any, draws: Values, rng: Rng) -> Values:
