@@ -90,10 +90,10 @@ def test_rows_read_from_derivatives_are_the_design(function, number):
         assert max(block.colours) + 1 == number
         rows = rows_of(model, data, values, block)
         assert rows.entry.shape == (number, 60)
-        current = block.current(values)
+        current = block.flat(values)
 
         def logits(entries):
-            moved = values | block.put(values, entries)
+            moved = values | block.placed(values, entries)
             return trace(model, data, moved)["y"]["fn"].logits
 
         design = np.zeros((60, len(current)))

@@ -108,20 +108,3 @@ def test_the_integral_over_a_scale_is_that_of_quadrature() -> None:
         # Where 64 points are within .02, the first of the random numbers is no matter.
         np.testing.assert_allclose(found, expected, atol=0.03)
         np.testing.assert_array_equal(redrawn["reward"], rewards)
-
-
-def test_the_integral_does_not_depend_on_the_place_on_the_orbit() -> None:
-    """A point and another of its scale orbit have integrals that differ by the volume alone."""
-    with jax.enable_x64(True):
-        plan, row = planned(rt.ExtendedBTL(competence="signed"))
-        reward, competence = np.array([0.5, -0.2, 0.9]), np.array([1.2, 0.7])
-        factors = np.array([0.5, 1.0, 1.7])
-        draws = {
-            "reward": reward * factors[:, None],
-            "competence": competence / factors[:, None],
-            "reward_scale": np.ones(3),
-        }
-        found, _ = integrated(plan, row, draws, np.random.default_rng(0))
-    # The volume element has the power of the rewards less that of the competences; the scale of
-    # the rewards is integrated over.
-    np.testing.assert_allclose(found + (3 - 2) * np.log(factors), found[1], atol=0.08)

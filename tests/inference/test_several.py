@@ -117,7 +117,7 @@ def test_the_conditional_of_a_shared_site_is_that_of_all_rows(crowds) -> None:
             for given in ((plan, place, crowds), (alone, at, whole.data))
         )
         np.testing.assert_allclose(own.shift, one.shift, rtol=1e-10)
-        current = block.current(values)
+        current = block.flat(values)
         np.testing.assert_allclose(own.slope(current), one.slope(current), rtol=1e-8, atol=1e-10)
 
 

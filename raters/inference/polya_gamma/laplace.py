@@ -1,4 +1,4 @@
-"""Draws around a posterior mode: normal across the orbits of scale symmetries, exact along them."""
+"""Draws around a posterior mode."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 from jax.sharding import Mesh
-from jaxtyping import Array, Float
+from jaxtyping import Array
 from numpyro.distributions import constraints
 
-from raters.inference.arrays import Entries, EntryArray, EntryDraws, Matrix, PerDraw, Rng, Sites
+from raters.inference.arrays import EntryArray, Matrix, PerDraw, Rng, Sites
 from raters.inference.base import jax_keys, warn
-from raters.inference.polya_gamma import hmc, latent_classes, line, sweep, unconstrained
+from raters.inference.polya_gamma import hmc, latent_classes, sweep, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT, Dense
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.plans import Plan
@@ -24,8 +24,8 @@ from raters.inference.polya_gamma.rows import Block, record, split
 from raters.inference.polya_gamma.sums import Conditional, How, Reading, drawn_by_each, sums_of
 from raters.inference.polya_gamma.sweep import RunCache
 from raters.inference.polya_gamma.tables import inverse_factor
-from raters.model import Model, Scale, Values, local_sites
-from raters.program import Supports, log_likelihoods, log_prior, placing
+from raters.model import Model, Values, local_sites
+from raters.program import Supports, log_likelihoods, placing
 from raters.program.values import inside
 
 # From so many rows on, draws are around the mean of a block, not around its mode.
@@ -65,15 +65,17 @@ def laplace(
     elif plan.classes:
         draws, stats = _by_block(plan, data, mode, number, rng, cache), {}
         if plan.hyper:
-            draws = integrated(replace(plan, scales=()), row, draws, rng)[1]
+            draws = integrated(plan, row, draws, rng)[1]
     else:
         drawn, log_q = _of_rows(plan, data, mode, number, rng)
         of_prior, draws = integrated(plan, row, drawn, rng)
-        if plan.reaching:
-            draws = _redraw_reaching(plan, row, data, draws, rng)
         stats = {}
         if log_q is not None:
             stats = {"log_p": of_prior + pass_over_rows(plan, data, draws), "log_q": log_q}
+        elif plan.reaching:
+            draws = _redrawn(plan, row, data, draws, rng)
+    if plan.scales:  # Of which a normal says little.
+        draws = _redrawn(replace(plan, free=plan.hyper), row, data, draws, rng)
     draws, stats = ({n: np.asarray(v)[None] for n, v in each.items()} for each in (draws, stats))
     return draws, stats
 
@@ -112,38 +114,39 @@ def _around(
 ) -> tuple[Values, Values]:
     """Draw around the mode in unconstrained coordinates."""
     own = Supports({name: one for name, one in plan.supports.items() if name not in plan.hyper})
+    own = unconstrained.by_scores(own)
     given = {name: np.asarray(value, np.float64) for name, value in mode.items()}
-    given = {name: np.asarray(value) for name, value in _on_orbits(plan, row, given).items()}
     given |= inside({name: given[name] for name in own}, own)
     like = {name: jnp.asarray(value) for name, value in given.items()}
+    climb = partial(unconstrained.slope, plan.model, own, data, like)
+    options = {"maxiter": _MOST_STEPS, "maxfun": 10 * _MOST_STEPS, "ftol": 1e-13, "gtol": 1e-6}
     start = np.asarray(unconstrained.flat_of(own, like))
-    normals = np.zeros((0, len(start)))
-    if many := len(start) > DENSE_LIMIT:
-        plan = replace(plan, scales=())
-    if plan.scales:
-        normals = np.asarray(_directions(plan.scales, own, like, start[None]))[0]
-        normals = np.linalg.qr(normals.T)[0].T
-    centre = _highest(plan.model, own, data, like, start, normals)
-    if many:
-        apart, log_q = _by_metric(replace(plan, supports=own), data, like, centre, number, rng)
+    centre = jnp.asarray(unconstrained.maximised(climb, start, options=options).x)
+    noise = rng.standard_normal((number, len(start)))
+    log_q = -(noise**2).sum(1) / 2
+    if len(start) > DENSE_LIMIT:
+        # The inverse of the metric of `HMC` is the covariance.
+        how, all_own = How.of("curvature", data), replace(plan, supports=own)
+        metric = hmc.metric_at(all_own, how, data, like, centre)
+        assert metric is not None  # The density is finite at its mode.
+        points = jax.vmap(metric.unconstrained)(jnp.asarray(noise))
     else:
-        second = unconstrained.curvature(
-            plan.model, own, data, like, jnp.asarray(centre), batch_size=_COLUMNS
-        )
-        apart, log_q = _on_section(np.asarray(second), normals, number, rng)
+        second = unconstrained.curvature(plan.model, own, data, like, centre, batch_size=_COLUMNS)
+        unit = 1 / np.sqrt(np.maximum(np.abs(np.diagonal(second)), _LEAST))
+        factor = unit[:, None] * inverse_factor((unit[:, None] * second * unit)[None])[0]
+        points = centre + noise @ factor.T
+        log_q -= np.linalg.slogdet(factor)[1] + len(start) * np.log(2 * np.pi) / 2
     if plan.classes:
-        _warn_of_wide(own, unconstrained.coordinates_of(own, like, jnp.asarray(apart.std(0))))
-    sites, volume = unconstrained.sites_at_each(own, like, centre + apart)
-    log_q -= np.asarray(volume)
-    if plan.scales:
-        crossing = np.asarray(_directions(plan.scales, own, like, centre + apart)) @ normals.T
-        log_q -= np.linalg.slogdet(crossing)[1]
+        spread = jnp.asarray(np.std(points, axis=0))
+        _warn_of_wide(own, unconstrained.coordinates_of(own, like, spread))
+    sites, volume = unconstrained.sites_at_each(own, like, points)
     drawn = {name: np.repeat(value[None], number, 0) for name, value in given.items()} | sites
     of_prior, drawn = integrated(plan, row, drawn, rng)
     # Draws around no maximum may have infinite densities of both signs: `importance` says so.
     with np.errstate(invalid="ignore"):
         log_p = of_prior + np.asarray(log_likelihoods(plan.model, data, drawn))
-    return {name: drawn[name] for name in plan.supports}, {"log_p": log_p, "log_q": log_q}
+    stats = {"log_p": log_p, "log_q": log_q - np.asarray(volume)}
+    return {name: drawn[name] for name in plan.supports}, stats
 
 
 def _warn_of_wide(supports: Supports, deviations: Values) -> None:
@@ -157,85 +160,6 @@ def _warn_of_wide(supports: Supports, deviations: Values) -> None:
                 " for their intervals and for LOO",
                 6,
             )
-
-
-@partial(jax.jit, static_argnums=0)
-def _on_orbits(plan: Plan, row: Any, values: Values) -> Values:
-    """Move to the highest density on the orbit of each scale symmetry."""
-    moved = values
-    for scale in plan.holding_hyper().scales:
-        along = line.orbit_density(partial(log_prior, plan.model, row), moved, scale)
-        moved = line.orbit(moved, scale, line.golden_step(along))
-    return moved
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _directions(
-    scales: tuple[Scale, ...],
-    supports: Supports,
-    values: Values,
-    points: Float[Array, "draw entry"],
-) -> Float[Array, "draw orbit entry"]:
-    """Return the directions of the scale orbits at some points."""
-
-    def along(point: Array) -> Array:
-        there = values | unconstrained.sites_at(supports, values, point)[0]
-
-        def moved(scale: Scale, log_factor: Array) -> Array:
-            return unconstrained.flat_of(supports, line.orbit(there, scale, log_factor))
-
-        return jnp.stack([jax.jacfwd(partial(moved, one))(jnp.zeros(())) for one in scales])
-
-    return jax.vmap(along)(points)
-
-
-def _by_metric(
-    plan: Plan, data: Any, like: Values, centre: Entries, number: int, rng: Rng
-) -> tuple[EntryDraws, PerDraw]:
-    """Return draws about 0 with the inverse of the metric of `HMC` as their covariance."""
-    metric = hmc.metric_at(plan, How.of("curvature", data), data, like, jnp.asarray(centre))
-    assert metric is not None  # The density is finite at its mode.
-    white = rng.standard_normal((number, len(centre)))
-    points = jax.vmap(metric.unconstrained)(jnp.asarray(white))
-    return np.asarray(points) - centre, -(white**2).sum(1) / 2
-
-
-def _on_section(
-    second: Matrix, normals: Float[np.ndarray, "orbit entry"], number: int, rng: Rng
-) -> tuple[EntryDraws, PerDraw]:
-    """Return draws about 0 on the section across some directions."""
-    size, orbits = len(second), len(normals)
-    unit = 1 / np.sqrt(np.maximum(np.abs(np.diagonal(second)), _LEAST))
-    # The section in those units, and its place in its own coordinates.
-    basis = np.linalg.qr((normals * unit).T, mode="complete")[0][:, orbits:] * unit[:, None]
-    plane = np.linalg.qr(normals.T, mode="complete")[0][:, orbits:]
-    factor = basis @ inverse_factor((basis.T @ second @ basis)[None])[0]
-    normal = rng.standard_normal((number, size - orbits))
-    constant = np.linalg.slogdet(plane.T @ factor)[1] + (size - orbits) * np.log(2 * np.pi) / 2
-    return normal @ factor.T, -(normal**2).sum(1) / 2 - constant
-
-
-def _highest(
-    model: Model[Any],
-    supports: Supports,
-    data: Any,
-    values: Values,
-    start: np.ndarray,
-    normals: Float[np.ndarray, "orbit entry"],
-) -> np.ndarray:
-    """Climb from a point to the highest density on the section through it, by L-BFGS."""
-
-    def across(step: np.ndarray) -> np.ndarray:
-        return step - normals.T @ (normals @ step)
-
-    def objective(point: np.ndarray) -> tuple[Any, Any]:
-        at = start + across(point - start)
-        value, gradient = unconstrained.slope(model, supports, data, values, at)
-        return value, across(np.asarray(gradient))
-
-    options = {"maxiter": _MOST_STEPS, "maxfun": 10 * _MOST_STEPS, "ftol": 1e-13, "gtol": 1e-6}
-    found = unconstrained.maximised(objective, start, options=options)
-    return np.asarray(start + across(found.x - start))
 
 
 # ------------------------------------------------------------------------ of models with classes
@@ -310,14 +234,14 @@ def _of_rows(
     from scipy.stats import norm
 
     sites, normal = block_sites(plan), information(plan, data, mode)
-    current, log_q = Block(sites).current(mode), None
+    current, log_q = np.asarray(Block(sites).flat(mode)), None
     if isinstance(normal, Conditional):
         entries = normal.draws(jax_keys(rng, number), current)
     else:
         if data.num_rows >= MANY_ROWS and _is_normal(plan):
             mean = mode | shifted(plan, data, mode, normal.covariance())
-            current = Block(sites).current(mean)
-        factor, standard = normal.factor(), rng.standard_normal((normal.size, number))
+            current = np.asarray(Block(sites).flat(mean))
+        factor, standard = normal.factor(), rng.standard_normal((len(current), number))
         entries = current + scipy.linalg.solve_triangular(factor, standard, lower=True, trans="T").T
         if _is_normal(plan):
             log_q = np.log(np.diag(factor)).sum() + norm.logpdf(standard).sum(0)
@@ -335,7 +259,7 @@ def information(plan: Plan, data: Any, mode: Values) -> Dense | Conditional:
     """Return the conjugate sites as one normal at the mode, with Newton's weights."""
     joint = Block(block_sites(plan))
     if any(block.colours for block in plan.blocks):
-        joint = joint._replace(colours=tuple(range(len(joint.current(mode)))))
+        joint = joint._replace(colours=tuple(range(len(joint.flat(mode)))))
     conditional = Conditional([Reading(plan.parts[0].model, joint, data, mode)], "curvature")
     return conditional.dense() or conditional
 
@@ -350,8 +274,7 @@ def shifted(plan: Plan, data: Any, values: Values, covariance: Matrix) -> Values
         if found is None:
             return {}
         slope += np.asarray(found)
-    current = block.current(values)
-    return block.put(values, current + (covariance @ slope)[: len(current)])
+    return block.placed(values, block.flat(values) + covariance @ slope)
 
 
 @partial(jax.jit, static_argnums=(0, 3, 5))
@@ -374,16 +297,14 @@ def _skewness(
     return placing.everywhere(slope, mesh)
 
 
-def _redraw_reaching(plan: Plan, row: Any, data: Any, draws: Values, rng: Rng) -> Values:
-    """Redraw the sites of no block on which the likelihood depends, each given the others."""
+def _redrawn(plan: Plan, row: Any, data: Any, draws: Values, rng: Rng) -> Values:
+    """Redraw places on orbits of scales and free sites, each given the others."""
     keys = jax_keys(rng, len(next(iter(draws.values()))))
-    draws = {name: jnp.asarray(value) for name, value in draws.items()}
-    redrawn: Values = _redrawn(plan, row, data, draws, keys)
+    redrawn: Values = _visited(plan, row, data, jax.tree.map(jnp.asarray, draws), keys)
     return redrawn
 
 
 @partial(jax.jit, static_argnums=0)
-def _redrawn(plan: Plan, row: Any, data: Any, draws: Values, keys: Array) -> Values:
-    return jax.lax.map(
-        lambda entry: sweep.visit_free(plan, row, data, entry[0], entry[1], True), (draws, keys)
-    )
+def _visited(plan: Plan, row: Any, data: Any, draws: Values, keys: Array) -> Values:
+    visit = partial(sweep.visit_free, plan, row, data, draws=True)
+    return jax.lax.map(lambda entry: visit(*entry), (draws, keys))

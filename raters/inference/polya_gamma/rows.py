@@ -47,31 +47,17 @@ class Block(NamedTuple):
         """True for one column of a site."""
         return self.kind in ("class", "type")
 
-    def current(self, values: Values) -> np.ndarray:
-        """Return the block's entries as a vector."""
-        if self.is_column:
-            return np.asarray(values[self.sites[0]])[:, self.column]
-        return np.concatenate([np.ravel(values[name]) for name in self.sites])
-
     def flat(self, values: Values) -> Array:
-        """Return the same in a compiled function."""
+        """Return the block's entries as a vector."""
         if self.is_column:
             return values[self.sites[0]][:, self.column]
         return jnp.concatenate([jnp.ravel(values[name]) for name in self.sites])
 
     def placed(self, values: Values, entries: Array) -> Values:
-        """Return what `put` does, in a compiled function."""
-        if self.is_column:
-            site = values[self.sites[0]]
-            return values | {self.sites[0]: site.at[:, self.column].set(entries)}
-        return values | split(entries, values, self.sites)
-
-    def put(self, values: Values, entries: Any) -> Values:
         """Return `values` with the block's vector in its sites."""
         if self.is_column:
-            site = np.array(values[self.sites[0]])
-            site[:, self.column] = entries
-            return values | {self.sites[0]: site}
+            site = jnp.asarray(values[self.sites[0]])
+            return values | {self.sites[0]: site.at[:, self.column].set(entries)}
         return values | split(entries, values, self.sites)
 
 
@@ -401,8 +387,8 @@ def check_conjugate(program: Program[Any], values: Values, block: Block, seed: i
             rows = rows_of(model, sample, point, block, classes)
         except NotImplementedError as reason:
             raise NotConjugateError(f"{name} is not conjugate: {reason}") from reason
-        other = block.put(point, block.current(_elsewhere(program, values, block, rng)))
-        flat, weight = block.current(other), np.asarray(rows.weight)
+        other = block.placed(point, block.flat(_elsewhere(program, values, block, rng)))
+        flat, weight = np.asarray(block.flat(other)), np.asarray(rows.weight)
         if rows.entry is None:
             along = weight @ flat
         else:

@@ -426,18 +426,17 @@ class Conditional:
         across = [one.across for one in self.sums if one.across is not None]
         if is_separate(self.sums) or len(across) < sum(len(one.slots) != 1 for one in self.sums):
             return None
-        normal = Dense(self.prior)
-        normal.across += sum(map(np.asarray, across))
-        normal.shift, normal.diagonal = self.shift.copy(), self.diagonal.copy()
-        return normal
+        precision = np.diag(self.diagonal) + sum(map(np.asarray, across))
+        if self.prior.across is not None:
+            precision += self.prior.across
+        return Dense(self.prior, self.shift, precision)
 
     def slope(self, current: np.ndarray) -> np.ndarray:
         """Return the derivative of the log density at a point."""
-        if is_separate(self.sums):
-            return np.asarray(self.shift - self.diagonal * current)
-        if (normal := self.dense()) is not None:
-            return np.asarray(self.shift - normal.precision() @ current)
-        return np.asarray(self.shift - _times(self.readings, self.sums, current, self.how))
+        slope = self.shift - _times(self.readings, self.sums, current, self.how)
+        if self.prior.across is not None:
+            slope -= self.prior.across @ current
+        return np.asarray(slope)
 
     def draws(self, keys: Array, current: np.ndarray) -> np.ndarray:
         """Return a draw by each key."""
