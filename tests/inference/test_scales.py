@@ -8,7 +8,7 @@ import pytest
 
 import raters as rt
 from raters.inference.base import progress_bar
-from raters.inference.polya_gamma import em, laplace, plans, scales, sweep
+from raters.inference.polya_gamma import em, laplace, plans, scales
 from raters.program import Program
 
 
@@ -24,7 +24,7 @@ def planned(model, data) -> tuple[plans.Plan, dict[str, np.ndarray]]:
         start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
         program = Program(model, data)
         plan, bar = plans.plan(program, start), progress_bar(1, "", False)
-        climber = em._Climber(rt.PGEM(), program, plan, data, sweep.RunCache(), bar)
+        climber = em._Climber(rt.PGEM(), program, plan, data, bar)
         return plan, climber.climb(start).values
 
 

@@ -22,10 +22,9 @@ from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block, record, split
 from raters.inference.polya_gamma.sums import Conditional, How, Reading, drawn_by_each, sums_of
-from raters.inference.polya_gamma.sweep import RunCache
 from raters.inference.polya_gamma.tables import inverse_factor
 from raters.model import Model, Values, local_sites
-from raters.program import Supports, log_likelihoods, placing
+from raters.program import PooledRows, Supports, log_likelihoods, placing
 from raters.program.values import inside
 
 # From so many rows on, draws are around the mean of a block, not around its mode.
@@ -49,9 +48,9 @@ _MOVES, _MOVE_LIMIT = 3, 5e8
 
 
 def laplace(
-    plan: Plan, data: Any, mode: Values, number: int, rng: Rng, cache: RunCache | None = None
+    plan: Plan, data: Any, mode: Values, number: int, rng: Rng, pooled: PooledRows | None = None
 ) -> tuple[Values, Values]:
-    """Draw around the mode; `cache` is what EM has read of the data."""
+    """Draw around the mode."""
     if number == 0:
         return {name: np.asarray(value)[None, None] for name, value in mode.items()}, {}
     row = placing.first_unit(data)
@@ -63,7 +62,7 @@ def laplace(
         if counted := tuple(block.sites[0] for block in plan.blocks if block.kind == "counts"):
             draws = _moved(plan, data, draws, counted, rng)
     elif plan.classes:
-        draws, stats = _by_block(plan, data, mode, number, rng, cache), {}
+        draws, stats = _by_block(plan, data, mode, number, rng, pooled), {}
         if plan.hyper:
             draws = integrated(plan, row, draws, rng)[1]
     else:
@@ -193,12 +192,10 @@ def _steps(plan: Plan, data: Any, draws: Values, keys: Array, counted: Sites) ->
 
 
 def _by_block(
-    plan: Plan, data: Any, mode: Values, number: int, rng: Rng, cache: RunCache | None
+    plan: Plan, data: Any, mode: Values, number: int, rng: Rng, pooled: PooledRows | None
 ) -> Values:
     """Draw each block from its conditional at the mode, given the expected classes."""
-    data, classes, _ = latent_classes.expected_by(
-        None if cache is None else cache.pooled, plan.model, data, mode
-    )
+    data, classes, _ = latent_classes.expected_by(pooled, plan.model, data, mode)
     how = How.of("curvature", data, MODE_LIMIT)
     drawn = _block_draws(plan, how, data, mode, {"": classes}, jax_keys(rng, number))
     return {name: np.array(drawn[name]) for name in mode}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -28,7 +27,7 @@ from raters.inference.polya_gamma.sums import (
 )
 from raters.inference.polya_gamma.unconstrained import coordinates, is_unbounded, maximised, placed
 from raters.model import Values
-from raters.program import PooledRows, Program, densities, placing
+from raters.program import Program, densities, placing
 
 # Largest numbers of visits of orbits and free sites in a Gibbs sweep, and of steps along a line in
 # all. At 20,000 votes ten visits cost a fifth of the Pólya-Gamma draws, and doubled to quadrupled
@@ -106,21 +105,6 @@ def expected_classes(plan: Plan, data: Any, values: Values) -> dict[str, Any]:
 
 
 # -------------------------------------------------------------------------------- conditionals
-
-
-@dataclass
-class RunCache:
-    """Facts of the data that stay as they are during a run."""
-
-    first: Any = None
-    constant: float | None = None
-    pooled: PooledRows | None = None
-
-    def row(self, data: Any) -> Any:
-        """Return the first row of the data, which is sliced once."""
-        if self.first is None:
-            self.first = placing.first_unit(data)
-        return self.first
 
 
 def readings_of(
@@ -206,7 +190,8 @@ def visit_free(plan: Plan, row: Any, data: Any, values: Values, key: Array, draw
 def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> Values:
     """Draw hyper-parameters by slices together with the entries that they govern, whose distances
     from their prior means stay the same in standard deviations of their priors."""
-    blocks = (block for block in plan.blocks if block.kind != "counts" and block.column == 0)
+    blocks = [block for block, tie in zip(plan.blocks, plan.ties, strict=True) if tie is None]
+    blocks = [block for block in blocks if block.kind != "counts" and block.column == 0]
     sites = tuple(name for block in blocks for name in block.sites)
     sites = tuple(name for name in sites if is_unbounded(plan.supports, name))
     entries = jnp.concatenate([jnp.zeros(0), *(jnp.ravel(values[name]) for name in sites)])
