@@ -35,7 +35,7 @@ def test_step_is_that_of_one_scale_by_hand(votes) -> None:
     with jax.enable_x64(True):
         marginal = scales._Marginal(plan, votes, lambda values: values, mode, 0)
         point, _, _ = marginal.ahead(marginal.start, mode)
-        normal = laplace.information(plan, votes, mode)[1]
+        normal = laplace.information(plan, votes, mode)
         means = laplace.shifted(plan, votes, mode, normal.covariance())["reward"]
         variances = np.diag(normal.covariance())
     scale = np.exp(point[0])
@@ -53,7 +53,7 @@ def test_shifted_mode_is_the_mean_of_two_items() -> None:
     data = rt.Comparisons.from_frame(table, winner="winner", loser="loser")
     plan, mode = planned(rt.BTL(reward_scale=1.0), data)
     with jax.enable_x64(True):
-        normal = laplace.information(plan, data, mode)[1]
+        normal = laplace.information(plan, data, mode)
         mean = laplace.shifted(plan, data, mode, normal.covariance())["reward"]
     grid = np.linspace(-4, 8, 20_001)
     log_density = -(grid**2) / 4 + 30 * grid - 36 * np.logaddexp(0, grid)

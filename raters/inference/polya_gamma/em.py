@@ -414,12 +414,8 @@ class _Climber:
 
     def extrapolate(self, x0: Values, x1: Values, x2: Values) -> Values:
         """Extrapolate by SQUAREM's S3 step."""
-        flat = [self._flatten(point) for point in (x0, x1, x2)]
-        step, curvature = flat[1] - flat[0], flat[2] - 2 * flat[1] + flat[0]
-        length = -np.linalg.norm(step) / max(np.linalg.norm(curvature), 1e-300)
-        length = min(length, -1.0)
-        leap = flat[0] - 2 * length * step + length**2 * curvature
-        return self._unflatten(leap, x0)
+        first, second, third = (self._flatten(point) for point in (x0, x1, x2))
+        return self._unflatten(first + scales.leap(first, second, third), x0)
 
     def _flatten(self, values: Values) -> np.ndarray:
         """Concatenate the sites, in the coordinates of the extrapolation."""

@@ -18,9 +18,8 @@ from raters.inference.polya_gamma.unconstrained import coordinates, placed
 from raters.model import Values
 from raters.program import log_prior
 
-# Newton steps to the mode of each conditional, each of at most this length; halvings of one;
-# and the length of the last one.
-_STEPS, _LONGEST, _HALVINGS, _SHORTEST = 25, 2.0, 6, 1e-4
+# Newton steps to the mode of each conditional, each of at most this length, and halvings of one.
+_STEPS, _LONGEST, _HALVINGS = 10, 2.0, 6
 # Points of importance sampling around that mode (a power of two), from t distributions with so many
 # degrees of freedom: the logarithm of a spread has a longer tail than a normal.
 _POINTS, _DEGREES = 64, 4.0
@@ -80,22 +79,14 @@ def _mode(density: Any, start: Array) -> tuple[Array, Array]:
         eigenvalues, vectors = jnp.linalg.eigh(-jax.hessian(density)(point))
         return jnp.maximum(jnp.abs(eigenvalues), _FLATTEST), vectors
 
-    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        point, _, taken = state
+    def step(_: int, point: Array) -> Array:
         eigenvalues, vectors = curvature(point)
         move = vectors @ ((vectors.T @ jax.grad(density)(point)) / eigenvalues)
         move *= jnp.minimum(1.0, _LONGEST / jnp.maximum(jnp.linalg.norm(move), 1e-12))
-        tried = point + move * 0.5 ** jnp.arange(_HALVINGS)[:, None]
+        tried = point + move * jnp.append(0.0, 0.5 ** jnp.arange(_HALVINGS))[:, None]
         heights = jax.lax.map(density, tried)
-        heights = jnp.where(jnp.isnan(heights), -jnp.inf, heights)
-        best = jnp.argmax(heights)
-        ahead = jnp.where(heights[best] > density(point), tried[best], point)
-        return ahead, jnp.max(jnp.abs(ahead - point)), taken + 1
+        return tried[jnp.argmax(jnp.where(jnp.isnan(heights), -jnp.inf, heights))]
 
-    def unfinished(state: tuple[Array, Array, Array]) -> Array:
-        return (state[1] > _SHORTEST) & (state[2] < _STEPS)
-
-    first = start, jnp.asarray(jnp.inf), jnp.asarray(0)
-    mode = jax.lax.while_loop(unfinished, step, first)[0]
+    mode = jax.lax.fori_loop(0, _STEPS, step, start)
     eigenvalues, vectors = curvature(mode)
     return mode, vectors / jnp.sqrt(eigenvalues)

@@ -124,12 +124,6 @@ def orbit_power(values: Values, symmetry: Scale | Translation) -> int:
     return up - down
 
 
-def orbit_density(joint: Callable[[Values], Array], values: Values, scale: Scale) -> Line:
-    """Return a log density along a scale orbit, as a function of the log factor."""
-    power = orbit_power(values, scale)
-    return lambda move: joint(orbit(values, scale, move)) + power * move
-
-
 def visit(
     joint: Callable[[Values], Array],
     supports: Supports,

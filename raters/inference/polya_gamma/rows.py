@@ -348,6 +348,14 @@ def rows_of(
     return record(model, data, values, block, classes).stacked()
 
 
+def is_entrywise(model: Model[Any], data: Any, values: Values, block: Block, classes: Any) -> bool:
+    """Return whether the entries of a block are independent of each other, given all else."""
+    if block.kind == "counts":
+        return True
+    rows = jax.eval_shape(lambda at: rows_of(model, data, at, block, classes), values)
+    return rows.entry is not None and len(rows.entry) == 1 and rows.prior.across is None
+
+
 @partial(jax.jit, static_argnums=0)
 def logits_of(model: Model[Any], data: Any, values: Values) -> Array:
     """Return the logits of the observed site, compiled."""

@@ -66,7 +66,8 @@ def fixed_point(plan: Plan, data: Any, values: Values, climb: Climb, rng: Rng) -
         if rate < 0.5 and rate / (1 - rate) * np.max(np.abs(first - point)) < _SHORTEST:
             return values | marginal.at(first)
         second, values, _ = marginal.ahead(first, values)
-        point = _extrapolated(point, first, second)
+        far = leap(point, first, second, _FARTHEST)
+        point = point + far * min(1.0, _LONGEST / max(np.linalg.norm(far), 1e-300))
         if np.max(np.abs(point - second)) < _SHORTEST:
             break
     return values | marginal.at(point)
@@ -109,13 +110,12 @@ class _Marginal:
         return np.asarray(maximised(objective, point).x), values, shares
 
 
-def _extrapolated(x0: np.ndarray, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
-    """Extrapolate two steps by SQUAREM's S3 step (Varadhan and Roland 2008), within bounds."""
+def leap(x0: np.ndarray, x1: np.ndarray, x2: np.ndarray, farthest: float = np.inf) -> np.ndarray:
+    """Return SQUAREM's S3 step of at most so many steps (Varadhan and Roland 2008)."""
     step, curvature = x1 - x0, x2 - 2 * x1 + x0
     length = np.linalg.norm(step) / max(np.linalg.norm(curvature), 1e-300)
-    length = min(max(length, 1.0), _FARTHEST)
-    leap = 2 * length * step + length**2 * curvature
-    return np.asarray(x0 + leap * min(1.0, _LONGEST / max(np.linalg.norm(leap), 1e-300)))
+    length = min(max(length, 1.0), farthest)
+    return np.asarray(2 * length * step + length**2 * curvature)
 
 
 @partial(jax.jit, static_argnums=0)
