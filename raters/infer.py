@@ -190,7 +190,7 @@ def _how() -> How:
 def _log_integral(parts: _Parts) -> Array:
     """Return the log of the density of some rows, integrated over their block."""
     sums = [one for _, one in parts]
-    return log_integral(sums, None) + sum(one.log_likelihood for one in sums)
+    return log_integral(sums) + sum(one.log_likelihood for one in sums)
 
 
 def _drawn(block: _Block, values: Values, parts: _Parts, key: Array) -> Values:

@@ -7,20 +7,18 @@ Rng = np.random.Generator
 # Names of sites, such as those of a block.
 Sites = tuple[str, ...]
 # On the host: entries of a block of sites, their covariance or precision, points in their space as
-# columns, draws of them as rows, and a number of each draw.
+# columns, and a number of each draw.
 Entries = Float[np.ndarray, " entry"]
 Matrix = Float[np.ndarray, "entry entry"]
 Points = Float[np.ndarray, "entry point"]
-EntryDraws = Float[np.ndarray, "draw entry"]
 PerDraw = Float[np.ndarray, " draw"]
 # One vector for each judge.
 Vectors = Float[np.ndarray, "judge entry"]
 # Unconstrained coordinates of all sites, on the host and in compiled functions.
 FlatPoint = Float[np.ndarray, " coordinate"]
 Flat = Float[Array, " coordinate"]
-# On the host: a number of each row of a block, of each cell of sets, and of each entry.
+# On the host: a number of each row of a block, and of each entry.
 HostRows = Float[np.ndarray, " row"]
-Cell = Float[np.ndarray, " cell"]
 Places = Int[np.ndarray, " entry"]
 # In compiled functions: a number of each row, entry and judge, the share of each class in a unit,
 # one number.

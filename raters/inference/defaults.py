@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+
 from raters.errors import RatersError
 from raters.inference.base import Backend
 from raters.inference.nuts import NUTS
-from raters.inference.polya_gamma import detection
+from raters.inference.polya_gamma import detection, plans
 from raters.inference.polya_gamma.em import PGEM
 from raters.inference.polya_gamma.gibbs import PGGibbs
 from raters.inference.polya_gamma.hmc import HMC
@@ -20,7 +22,7 @@ from raters.inference.svi import SVI
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.responses import Responses
 from raters.model import Own, facts_of
-from raters.program import Program
+from raters.program import Program, start_of
 
 # Times as many draws as usual that chains may take.
 _LONGEST = 16
@@ -45,7 +47,7 @@ def default_backend(program: Program[Any]) -> Backend:
         return NUTS()
     data, gibbs, hmc = program.data, PGGibbs(longest=_LONGEST), HMC(longest=_LONGEST)
     if not isinstance(data, Comparisons | Responses) or hmc.why_not(program) is not None:
-        return gibbs
+        return NUTS() if _reaches(program) else gibbs
     if isinstance(data, Responses):
         few = data.num_judgements < _FEWEST * data.num_persons
         return hmc if not few or _SLOPES.isdisjoint(program.sites) else NUTS()
@@ -68,6 +70,17 @@ def short_backend(program: Program[Any]) -> Backend:
     if _has_blocks(program):
         return PGGibbs(draws=250, warmup=100, chains=2)
     return NUTS(draws=250, warmup=250, chains=2)
+
+
+def _reaches(program: Program[Any]) -> bool:
+    """True where sites of no block, such as whitened scales, enter the likelihood of a program that
+    declares nothing."""
+    model = program.model
+    declares = model.blocks is not None or model.symmetries or model.facts
+    if declares or program.counts_classes or PGGibbs().why_not(program) is not None:
+        return False
+    with jax.enable_x64(True):
+        return bool(plans.plan(program, start_of(model, program.data)).reaching)
 
 
 def _has_blocks(program: Program[Any]) -> bool:

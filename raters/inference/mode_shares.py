@@ -23,6 +23,9 @@ from raters.program.densities import log_joint, log_prior
 # Draws at a time, of many rows no more than so many rows of all of them, but two. The first of them
 # look at all images; those below these log odds are left out.
 _PIECE, _ROWS, _HOPELESS = 20, 2_000_000, -25.0
+# Places of draws, and orders of classes.
+Some = Int[np.ndarray, " some"]
+Orders = Int[np.ndarray, "order true_class"]
 
 
 def weighed(program: Program[Any], draws: Draws, rng: Rng) -> Draws:
@@ -33,30 +36,28 @@ def weighed(program: Program[Any], draws: Draws, rng: Rng) -> Draws:
         number = len(next(iter(flat.values())))
         if number < 2 or not all(map(importance.all_finite, flat.values())):
             return draws
-        sites = None
-        if isinstance(move.symmetry, Exchange) and not move.broken:
-            first = {name: value[0] for name, value in flat.items()}
-            sites = label_switching.counted_sites(program, program.data, first)
-        if sites is None:
-            draws = _with_images(
-                _Reflections(program, move, flat, move.within(part)), move, draws, flat, rng
-            )
-        else:
-            with jax.enable_x64(True):
-                own = _LabelSwitches(program, move, sites, flat, rng)
-                draws = _with_images(own, move, draws, flat, rng)
+        with jax.enable_x64(True):
+            sites = None
+            if isinstance(move.symmetry, Exchange) and not move.broken:
+                first = {name: value[0] for name, value in flat.items()}
+                sites = label_switching.counted_sites(program, program.data, first)
+            others: _Reflections | _LabelSwitches
+            if sites is None:
+                others = _Reflections(program, move, flat, move.within(part))
+            else:
+                others = _LabelSwitches(program, move, sites, flat, rng)
+            draws = _with_images(others, np.array(move.orders, int), draws, flat, rng)
     return draws
 
 
 def _with_images(
-    others: _Reflections | _LabelSwitches, move: Images, draws: Draws, flat: Values, rng: Rng
+    others: _Reflections | _LabelSwitches, orders: Orders, draws: Draws, flat: Values, rng: Rng
 ) -> Draws:
     """Draws with the mirrored modes under one symmetry in their shares."""
     number = len(next(iter(flat.values())))
-    orders = [np.array(order, int) for order in move.orders]
     likely = others.log_ratios(np.arange(min(number, others.piece)), orders).max(1)
-    orders = [order for order, most in zip(orders, likely, strict=True) if most > _HOPELESS]
-    if not orders:
+    orders = orders[likely > _HOPELESS]
+    if not len(orders):
         return draws
     log_ratio = others.log_ratios(np.arange(number), orders)
     log_weight = importance.log_weights(draws)
@@ -64,18 +65,20 @@ def _with_images(
     log_odds = np.append(0.0, logsumexp(log_share, axis=1) - np.log(number))
     log_total = float(logsumexp(log_odds))
     mode = rng.choice(len(log_odds), number, p=np.exp(log_odds - log_total))
-    if not mode.any():
+    source, moves = np.arange(number), mode > 0
+    if not moves.any():
         return draws
-    source, own, more = np.arange(number), np.zeros(number), np.zeros(number)
-    mixed = {name: value.copy() for name, value in flat.items()}
-    for place in np.unique(mode[mode > 0]):
+    for place in np.unique(mode[moves]):
         here, share = np.flatnonzero(mode == place), log_share[place - 1]
         source[here] = rng.choice(number, len(here), p=np.exp(share - logsumexp(share)))
-        own[here] = log_ratio[place - 1][source[here]]
-        more[here] = log_weight[source[here]]
-        for name, value in others.images(source[here], orders[place - 1]).items():
-            mixed[name][here] = value
-    values = {name: value.reshape(draws.values[name].shape) for name, value in mixed.items()}
+    image = others.images(source, orders[np.maximum(mode - 1, 0)])
+    values = {}
+    for name, value in draws.values.items():
+        chosen = np.expand_dims(moves, tuple(range(1, flat[name].ndim)))
+        mixed = np.asarray(np.where(chosen, image[name], flat[name]))
+        values[name] = mixed.reshape(np.shape(value))
+    own = np.where(moves, log_ratio[mode - 1, source], 0.0)
+    more = np.where(moves, log_weight[source], 0.0)
     stats = _densities(draws.stats, source, own, more - log_total)
     return draws._replace(values=values, stats=stats)
 
@@ -100,20 +103,19 @@ class _Reflections:
         self.model, self.move, self.draws = program.model, move, draws
         self.data = jax.tree.map(jnp.asarray, part)
 
-    def log_ratios(
-        self, places: Int[np.ndarray, " some"], orders: list[np.ndarray]
-    ) -> Float[np.ndarray, "order some"]:
-        draws = {name: value[places] for name, value in self.draws.items()}
-        here = self._log_density(draws)
-        there = [self._log_density(self.images(places, order)) for order in orders]
+    def log_ratios(self, places: Some, orders: Orders) -> Float[np.ndarray, "order some"]:
+        here = self._log_density({name: value[places] for name, value in self.draws.items()})
+        each = (np.broadcast_to(order, (len(places), len(order))) for order in orders)
+        there = [self._log_density(self.images(places, order)) for order in each]
         # A probability that is rounded to 0 or 1 has an image without density, or none itself.
         with np.errstate(invalid="ignore"):
             ratios = np.array(there) - here
         return np.where(np.isfinite(ratios), ratios, -np.inf)
 
-    def images(self, places: Int[np.ndarray, " some"], order: np.ndarray) -> Values:
+    def images(self, places: Some, orders: Orders) -> Values:
         draws = {name: value[places] for name, value in self.draws.items()}
-        return modes.mirrored(self.move.symmetry, draws, order, self.within)
+        mirrored = partial(modes.mirrored, self.move.symmetry, within=self.within)
+        return jax.tree.map(np.asarray, jax.vmap(mirrored)(draws, orders))
 
     def _log_density(self, draws: Values) -> PerDraw:
         each = _log_density_of_draws(self.model, self.move.broken, self.data, draws)
@@ -134,65 +136,47 @@ class _LabelSwitches:
     def __init__(
         self, program: Program[Any], move: Images, sites: Sites, draws: Values, rng: Rng
     ) -> None:
-        self.model, self.symmetry, self.draws = program.model, move.symmetry, draws
-        self.data, self.rng = jax.tree.map(jnp.asarray, program.data), rng
-        self.row = self.data.take(slice(0, 1))
-        self.sites = sites
+        data = jax.tree.map(jnp.asarray, program.data)
+        self.given = program.model, move.symmetry, sites, data.take(slice(0, 1)), data
+        self.draws, self.rng = draws, rng
         self.piece = int(np.clip(_ROWS // max(program.data.num_rows, 1), 2, _PIECE))
         self.keys = jax_keys(rng, len(next(iter(draws.values()))))
 
-    def log_ratios(
-        self, places: Int[np.ndarray, " some"], orders: list[np.ndarray]
-    ) -> Float[np.ndarray, "order some"]:
-        ratios = np.empty((len(orders), len(places)))
-        for begin in range(0, len(places), self.piece):
-            piece = slice(begin, begin + self.piece)
-            draws, counted = self._counted(places[piece])
-            for ratio, order in zip(ratios, orders, strict=True):
-                log_odds = self._exchanged(draws, counted, order)[1]
-                ratio[piece] = log_odds[: len(places[piece])]
+    def log_ratios(self, places: Some, orders: Orders) -> Float[np.ndarray, "order some"]:
+        each = np.broadcast_to(orders, (len(places), *orders.shape))
+        ratios = self._switched(places, each, 1).T
         return np.where(np.isfinite(ratios), ratios, -np.inf)
 
-    def images(self, places: Int[np.ndarray, " some"], order: np.ndarray) -> Values:
-        parts = []
-        for begin in range(0, len(places), self.piece):
-            draws, counted = self._counted(places[begin : begin + self.piece])
-            image = modes.mirrored(self.symmetry, draws, order)
-            for site, parameters in self._exchanged(draws, counted, order)[0].items():
-                given = image, parameters, jax_keys(self.rng, self.piece)
-                image[site] = np.asarray(_drawn(self.model, site, self.row, *given))
-            parts.append(image)
-        return {
-            name: np.concatenate([part[name] for part in parts])[: len(places)]
-            for name in self.draws
-        }
+    def images(self, places: Some, orders: Orders) -> Values:
+        images: Values = self._switched(places, orders[:, None], 0)
+        return {name: value[:, 0] for name, value in images.items()}
 
-    def _counted(self, places: Int[np.ndarray, " some"]) -> tuple[Values, Any]:
-        """These draws, the last one repeated so that all pieces have one size."""
-        places = np.pad(places, (0, self.piece - len(places)), mode="edge")
+    def _switched(self, places: Some, orders: Any, part: int) -> Any:
         draws = {name: np.asarray(value[places], np.float64) for name, value in self.draws.items()}
-        counted = label_switching.counted(
-            self.model, self.sites, self.data, draws, self.keys[places]
-        )
-        return draws, jax.tree.map(np.asarray, counted)
-
-    def _exchanged(self, draws: Values, counted: Any, order: np.ndarray) -> tuple[Any, np.ndarray]:
-        change = label_switching.changes(
-            self.model, self.symmetry, self.sites, self.row, draws, order
-        )
-        exchanged = label_switching.exchanged(self.symmetry, counted, change, order)
-        return jax.tree.map(np.asarray, exchanged)
+        keys = self.keys[places], jax_keys(self.rng, len(places))
+        return jax.tree.map(np.asarray, _switched(*self.given, part, draws, *keys, orders))
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _drawn(
-    model: Model[Any], site: str, row: Any, draws: Values, parameters: Any, keys: Array
-) -> Array:
-    """Draw a counted site under each draw from its full conditional."""
+@partial(jax.jit, static_argnums=(0, 1, 2, 5))
+def _switched(
+    model: Model[Any],
+    symmetry: Any,
+    sites: Sites,
+    row: Any,
+    data: Any,
+    part: int,
+    draws: Values,
+    class_keys: Array,
+    keys: Array,
+    orders: Array,
+) -> Any:
+    """Return the images of each draw under some orders (part 0), or their log odds (1)."""
 
-    def one(entry: tuple[Values, Any, Array]) -> Array:
-        values, given, key = entry
-        prior = latent_classes.site_prior(model, row, values, site)
-        return latent_classes.sampled(prior, given, key)
+    def one(entry: tuple[Values, Array, Array, Array]) -> Any:
+        values, class_key, key, orders = entry
+        given = row, data, values, latent_classes.drawn(model, data, values, class_key)
+        own = dict(zip(sites, jax.random.split(key, len(sites)), strict=True))
+        switched = partial(label_switching.switched, model, symmetry, *given, own)
+        return jax.lax.map(lambda order: switched(order)[part], orders)
 
-    return jax.lax.map(one, (draws, parameters, keys))
+    return jax.lax.map(one, (draws, class_keys, keys, orders))

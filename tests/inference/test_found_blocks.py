@@ -90,10 +90,10 @@ def test_rows_read_from_derivatives_are_the_design(function, number):
         assert max(block.colours) + 1 == number
         rows = rows_of(model, data, values, block)
         assert rows.entry.shape == (number, 60)
-        current = block.current(values)
+        current = block.flat(values)
 
         def logits(entries):
-            moved = values | block.put(values, entries)
+            moved = values | block.placed(values, entries)
             return trace(model, data, moved)["y"]["fn"].logits
 
         design = np.zeros((60, len(current)))
@@ -111,7 +111,7 @@ def spread(total, y=None):
 
 
 @pytest.mark.slow
-def test_collapsed_draws_are_those_of_the_posterior_by_quadrature(fit_quietly):
+def test_draws_of_a_whitened_scale_are_those_of_the_posterior_by_quadrature(fit_quietly):
     """Means of log scale and of its square; a false alarm in 10,000 runs.
 
     Many answers of each effect make ω depend on the effects, so that the order of the draws counts.

@@ -11,9 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate
-from scipy.linalg import null_space
-from scipy.special import expit
-from scipy.stats import beta, kstest, norm
+from scipy.stats import norm
 
 import raters as rt
 from raters.errors import ConvergenceWarning
@@ -21,9 +19,6 @@ from raters.inference import importance
 from raters.inference.base import Draws
 from raters.inference.polya_gamma import plans
 from raters.inference.polya_gamma.integrated import integrated
-from raters.inference.polya_gamma.laplace import log_crossing
-from raters.inference.polya_gamma.laplace_classes import _as_betas
-from raters.model import Scale
 from raters.program import Program, log_prior
 from tests import hand
 
@@ -113,64 +108,3 @@ def test_the_integral_over_a_scale_is_that_of_quadrature() -> None:
         # Where 64 points are within .02, the first of the random numbers is no matter.
         np.testing.assert_allclose(found, expected, atol=0.03)
         np.testing.assert_array_equal(redrawn["reward"], rewards)
-
-
-def test_the_integral_does_not_depend_on_the_place_on_the_orbit() -> None:
-    """A point and another of its scale orbit have integrals that differ by the volume alone."""
-    with jax.enable_x64(True):
-        plan, row = planned(rt.ExtendedBTL(competence="signed"))
-        reward, competence = np.array([0.5, -0.2, 0.9]), np.array([1.2, 0.7])
-        factors = np.array([0.5, 1.0, 1.7])
-        draws = {
-            "reward": reward * factors[:, None],
-            "competence": competence / factors[:, None],
-            "reward_scale": np.ones(3),
-        }
-        found, _ = integrated(plan, row, draws, np.random.default_rng(0))
-    # The volume element has the power of the rewards less that of the competences; the scale of
-    # the rewards is integrated over.
-    np.testing.assert_allclose(found + (3 - 2) * np.log(factors), found[1], atol=0.08)
-
-
-def test_normal_draws_become_log_odds_of_betas_with_their_density() -> None:
-    """Two entries are log odds of probabilities, one of them less a constant; the third is none."""
-    mode, spread = np.array([0.5, -1.0, 2.0]), np.array([0.8, 1.5, 0.3])
-    offset = np.array([0.0, np.log(3.0), np.nan])
-    points = mode + spread * np.random.default_rng(0).standard_normal((500, 3))
-    mapped, change = _as_betas(points, mode, spread, offset)
-    np.testing.assert_array_equal(mapped[:, 2], points[:, 2])
-    log_q = norm.logpdf(points, mode, spread).sum(1) + change
-    expected = norm.logpdf(points[:, 2], mode[2], spread[2])
-    for entry in range(2):
-        at_mode, odds = expit(mode[entry] - offset[entry]), mapped[:, entry] - offset[entry]
-        number = 1 / (spread[entry] ** 2 * at_mode * (1 - at_mode))
-        of_probability = beta(number * at_mode, number * (1 - at_mode))
-        probability = expit(odds)
-        assert kstest(probability, of_probability.cdf).pvalue > 1e-3
-        expected += of_probability.logpdf(probability) + np.log(probability * (1 - probability))
-    np.testing.assert_allclose(log_q, expected, rtol=1e-8)
-
-
-def test_the_volume_across_a_section_is_that_of_the_map_from_it() -> None:
-    """With places u on the section through the mode, a map M of each entry to its bounds, and a
-    factor f of the orbit, the entries are M(mode + B u) exp(±f)."""
-    rng = np.random.default_rng(0)
-    sites, scale = ("reward", "competence"), Scale(up=("reward",), down=("competence",))
-    mode = {"reward": np.array([1.0, -0.5, 2.0]), "competence": np.array([0.4, 0.7])}
-    at_mode, signs = np.concatenate([*mode.values()]), np.array([1, 1, 1, -1, -1])
-    basis = null_space((signs * at_mode)[None])
-    places = rng.normal(0, 0.3, (4, 4))
-
-    def entries(place, factor):
-        return (at_mode + np.tanh(basis @ place)) * np.exp(signs * factor)
-
-    def jacobian(place, step=1e-6):
-        moves = step * np.eye(5)
-        sides = [[entries(place + sign * m[:4], sign * m[4]) for m in moves] for sign in (1, -1)]
-        return (np.array(sides[0]) - np.array(sides[1])) / (2 * step)
-
-    slope = 1 - np.tanh(places @ basis.T) ** 2
-    drawn_entries = np.array([entries(place, 0.0) for place in places])
-    crossing = log_crossing((scale,), sites, mode, drawn_entries, slope)
-    expected = [np.linalg.slogdet(jacobian(place))[1] for place in places]
-    np.testing.assert_allclose(crossing + np.log(slope).sum(1), expected, rtol=1e-6)

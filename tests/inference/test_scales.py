@@ -8,7 +8,7 @@ import pytest
 
 import raters as rt
 from raters.inference.base import progress_bar
-from raters.inference.polya_gamma import em, laplace, plans, scales, sweep
+from raters.inference.polya_gamma import em, laplace, plans, scales
 from raters.program import Program
 
 
@@ -24,7 +24,7 @@ def planned(model, data) -> tuple[plans.Plan, dict[str, np.ndarray]]:
         start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
         program = Program(model, data)
         plan, bar = plans.plan(program, start), progress_bar(1, "", False)
-        climber = em._Climber(rt.PGEM(), program, plan, data, sweep.RunCache(), bar)
+        climber = em._Climber(rt.PGEM(), program, plan, data, bar)
         return plan, climber.climb(start).values
 
 
@@ -35,7 +35,7 @@ def test_step_is_that_of_one_scale_by_hand(votes) -> None:
     with jax.enable_x64(True):
         marginal = scales._Marginal(plan, votes, lambda values: values, mode, 0)
         point, _, _ = marginal.ahead(marginal.start, mode)
-        normal = laplace.information(plan, votes, mode)[1]
+        normal = laplace.information(plan, votes, mode)
         means = laplace.shifted(plan, votes, mode, normal.covariance())["reward"]
         variances = np.diag(normal.covariance())
     scale = np.exp(point[0])
@@ -53,7 +53,7 @@ def test_shifted_mode_is_the_mean_of_two_items() -> None:
     data = rt.Comparisons.from_frame(table, winner="winner", loser="loser")
     plan, mode = planned(rt.BTL(reward_scale=1.0), data)
     with jax.enable_x64(True):
-        normal = laplace.information(plan, data, mode)[1]
+        normal = laplace.information(plan, data, mode)
         mean = laplace.shifted(plan, data, mode, normal.covariance())["reward"]
     grid = np.linspace(-4, 8, 20_001)
     log_density = -(grid**2) / 4 + 30 * grid - 36 * np.logaddexp(0, grid)

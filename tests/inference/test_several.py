@@ -16,6 +16,7 @@ from scipy.special import expit, logsumexp
 
 import raters as rt
 from raters.inference.polya_gamma import joint, plans, sums, sweep
+from raters.inference.polya_gamma.laplace import laplace
 from raters.program import log_joint, start_of
 from tests import hand
 from tests.several import OF_LABELS, labelled
@@ -116,7 +117,7 @@ def test_the_conditional_of_a_shared_site_is_that_of_all_rows(crowds) -> None:
             for given in ((plan, place, crowds), (alone, at, whole.data))
         )
         np.testing.assert_allclose(own.shift, one.shift, rtol=1e-10)
-        current = block.current(values)
+        current = block.flat(values)
         np.testing.assert_allclose(own.slope(current), one.slope(current), rtol=1e-8, atol=1e-10)
 
 
@@ -197,7 +198,7 @@ def test_draws_around_the_mode_have_the_densities_that_are_stored(ranked) -> Non
 
     mode = scipy.optimize.minimize(lambda reward: -float(density(reward)), np.zeros(4)).x
     start = {"reward": np.zeros(4)}
-    draws, stats = joint.draws(plan, ranked, start, 50, np.random.default_rng(0))
+    draws, stats = laplace(plan, ranked, start, 50, np.random.default_rng(0))
     step = 1e-4 * np.eye(4)
     slope = jax.grad(density)
     curvature = np.stack([(slope(mode - one) - slope(mode + one)) / 2e-4 for one in step])
@@ -226,7 +227,7 @@ def test_weights_of_draws_across_an_orbit_give_the_evidence() -> None:
     plan = planned(model, data)
     assert len(plan.scales) == 1
     assert plan.hyper == ()
-    _, stats = joint.draws(plan, data, start_of(model, data), 4000, np.random.default_rng(0))
+    _, stats = laplace(plan, data, start_of(model, data), 4000, np.random.default_rng(0))
     weight = (stats["log_p"] - stats["log_q"])[0]
     found, share = logsumexp(weight) - np.log(4000), np.exp(weight - logsumexp(weight))
     error = share.std() * 4000**0.5

@@ -12,7 +12,7 @@ import xarray as xr
 
 import raters as rt
 from raters.checking import geweke
-from raters.inference.polya_gamma import augmentation, collapsed, latent_classes, line, sums
+from raters.inference.polya_gamma import augmentation, latent_classes, line, sums, sweep
 from raters.program import trace
 from tests.refusals import raises_about
 from tests.statistical.joint import BOUND, cases, short, worst
@@ -26,7 +26,7 @@ _AT_EVERY_CHANGE = {
     *("DawidSkene", "Raykar", "SharedMistakes, effects of items"),
     "wrong power in the scale move",
     *("counts without most of the prior", "classes expected, not drawn"),
-    "no normaliser of abilities",
+    "abilities of less volume",
 }
 _KERNELS = {
     "BTL": (rt.BTL(), "singles"),
@@ -122,15 +122,6 @@ def _without_labels(model, data, values, key):
 
 
 _read_counts = latent_classes.parameters
-_integral = collapsed.log_integral
-
-
-def _without_determinant(sums, division):
-    """A block integrated out by its largest density."""
-    prior = sums[0].prior
-    return _integral(sums, division) - jnp.log(prior.precision).sum() / 2
-
-
 _SHORT_ERRORS = {
     "counts without most of the prior": (
         "DawidSkene",
@@ -153,7 +144,10 @@ _SHORT_ERRORS = {
             lambda given: jnp.broadcast_to(given[0], (len(given[2]), given[0].shape[-1])),
         ),
     ),
-    "no normaliser of abilities": ("Rasch", (collapsed, "log_integral", _without_determinant)),
+    "abilities of less volume": (
+        "Rasch",
+        (sweep, "log_volume", lambda spread: 0.8 * jnp.log(spread).sum()),
+    ),
     "ω three times too large": ("Raykar", _TRIPLED),
     "types without the votes": ("MixtureBTL", (latent_classes, "drawn", _without_labels)),
     "ω three times too large, by types": ("MixtureBTL", _TRIPLED),
@@ -198,7 +192,7 @@ _ERRORS = {
     "the mean of ω for a draw": (
         sums,
         "drawn_weights",
-        lambda key, votes, logits, how: votes * augmentation.mean_of_one(logits, jnp),
+        lambda key, votes, logits, how: votes * augmentation.mean_of_one(logits),
     ),
     "no prior precision": (sums, "_entry_by_entry", _without_prior),
     "ω noisier than it is": (sums, "drawn_weights", _noisy),

@@ -4,7 +4,6 @@
 - `detection`, `rows`, `colours`: which sites are blocks, and the design of a block.
 - `conditionals`, `sums`, `augmentation`: Gaussian full conditionals, and ω.
 - `latent_classes`: classes and counts. `panels`, `panel_*`: choices by vectors of single judges.
-- `line`, `levels`, `collapsed`, `local_effects`, `label_switching`: other steps of a sweep.
-- `laplace`, `laplace_classes`, `joint`, `integrated`, `scales`, `tables`: hyper-parameters and
-  draws of EM.
+- `line`, `levels`, `local_effects`, `label_switching`: other steps of a sweep.
+- `laplace`, `joint`, `integrated`, `scales`, `tables`: hyper-parameters and draws of EM.
 """

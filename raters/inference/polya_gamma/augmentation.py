@@ -1,4 +1,4 @@
-"""Pólya-Gamma variables: exact draws, means, and the weights that make logits Gaussian.
+"""Pólya-Gamma variables: draws, means, and the weights that make logits Gaussian.
 
 σ(x) = ½ e^{x/2} E exp(−ω x²/2) with ω ~ PG(1, 0) (Polson, Scott and Windle 2013).
 """
@@ -11,70 +11,31 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
-from polyagamma import random_polyagamma
 
-from raters.inference.arrays import HostRows, PerRow, Rng, Scalar
-
-# The cost of Devroye's sampler is proportional to the shape; above this one the series is cheaper.
-DEVROYE_LIMIT = 15
-_TERMS = 8
+from raters.inference.arrays import PerRow, Rng, Scalar
 
 
-def draw(rng: Rng, count: HostRows, logits: HostRows) -> HostRows:
-    """Draw ω ~ PG(count, logits), for whole counts."""
-    logits = np.ascontiguousarray(logits, dtype=np.float64)
-    if (count == 0).any():  # PG(0, z) is 0, for which Devroye's sampler would not return.
-        omega = np.zeros_like(logits)
-        positive = count > 0
-        omega[positive] = draw(rng, count[positive], logits[positive])
-        return omega
-    few = count <= DEVROYE_LIMIT
-    if few.all():
-        shape = 1 if np.all(count == 1) else count
-        return _devroye(rng, shape, logits)
-    omega = np.empty_like(logits)
-    if few.any():
-        omega[few] = _devroye(rng, np.ascontiguousarray(count[few]), logits[few])
-    omega[~few] = _series(rng, count[~few], logits[~few])
-    return omega
+def mean_of_one(x: PerRow) -> PerRow:
+    """Return E ω for PG(1, x): tanh(x/2) / (2x), and ¼ at 0."""
+    safe = jnp.where(jnp.abs(x) < 1e-4, 1.0, x)
+    return jnp.where(jnp.abs(x) < 1e-4, 0.25 - x**2 / 48, jnp.tanh(safe / 2) / (2 * safe))
 
 
-def _devroye(rng: Rng, shape: Any, logits: np.ndarray) -> np.ndarray:
-    exact = {"method": "devroye", "random_state": rng, "disable_checks": True}
-    return np.asarray(random_polyagamma(shape, logits, **exact))
-
-
-def _series(rng: Rng, count: HostRows, logits: HostRows) -> HostRows:
-    """Draw the first terms of PG's Gamma series, and a Gamma with the tail's mean and variance."""
-    size = np.abs(logits)
-    level = (np.arange(1, _TERMS + 1)[:, None] - 0.5) ** 2 + (size / (2 * np.pi)) ** 2
-    rate = 2 * np.pi**2 * level
-    head = (rng.standard_gamma(np.broadcast_to(count, level.shape)) / rate).sum(0)
-    tail_mean = count * mean_of_one(size) - count * (1 / rate).sum(0)
-    tail_variance = count * variance_of_one(size) - count * (1 / rate**2).sum(0)
-    tail = rng.standard_gamma(tail_mean**2 / tail_variance) * (tail_variance / tail_mean)
-    return np.asarray(head + tail)
-
-
-def mean_of_one(x: Any, xp: Any = np) -> Any:
-    """Return E ω for PG(1, x): tanh(x/2) / (2x), and ¼ at 0; `xp` is NumPy or JAX's."""
-    safe = xp.where(xp.abs(x) < 1e-4, 1.0, x)
-    return xp.where(xp.abs(x) < 1e-4, 0.25 - x**2 / 48, xp.tanh(safe / 2) / (2 * safe))
-
-
-def variance_of_one(x: Any, xp: Any = np) -> Any:
+def variance_of_one(x: PerRow) -> PerRow:
     """Return Var ω for PG(1, x): (sinh x − x) / (4 x³ cosh²(x/2)), and 1/24 at 0."""
     # sinh(x)/cosh²(x/2) = 2 tanh(x/2), which does not overflow. Near 0 the difference cancels, and
     # the series is accurate.
-    safe = xp.where(xp.abs(x) < 0.05, 1.0, xp.abs(x))
-    exact = (2 * xp.tanh(safe / 2) - safe / xp.cosh(xp.minimum(safe, 700) / 2) ** 2) / (4 * safe**3)
-    return xp.where(xp.abs(x) < 0.05, 1 / 24 - x**2 / 120, exact)
+    safe = jnp.where(jnp.abs(x) < 0.05, 1.0, jnp.abs(x))
+    exact = (2 * jnp.tanh(safe / 2) - safe / jnp.cosh(jnp.minimum(safe, 700) / 2) ** 2) / (
+        4 * safe**3
+    )
+    return jnp.where(jnp.abs(x) < 0.05, 1 / 24 - x**2 / 120, exact)
 
 
 @jax.jit
 def expectation(logits: PerRow, count: PerRow, kappa: PerRow) -> tuple[PerRow, PerRow, Scalar]:
     """Return EM's weights: E ω, κ unchanged, and the log-likelihood at these logits."""
-    return count * mean_of_one(logits, jnp), kappa, log_likelihood(logits, count, kappa)
+    return count * mean_of_one(logits), kappa, log_likelihood(logits, count, kappa)
 
 
 @jax.jit
@@ -100,24 +61,6 @@ def key_of(rng: Rng) -> Any:
 # Terms of the series that are drawn. At x = 0 the rest has 3 % of the mean and .01 % of the
 # variance.
 _SERIES_TERMS = 6
-# From so many rows on, of few votes each, Devroye's sampler on the host is faster.
-_MANY = 4000
-
-
-def draw_compiled(key: Array, count: PerRow, logits: PerRow, *, single: bool, host: bool) -> PerRow:
-    """Draw ω ~ PG(count, logits) in a compiled function; many of them on the `host`, if asked."""
-    if not host or single or logits.size < _MANY:
-        return draw_series(key, count, logits, single=single)
-    # The threads of callbacks have no float64.
-    like = jax.ShapeDtypeStruct(logits.shape, jnp.float32)
-    drawn = jax.pure_callback(_draw_of_key, like, jax.random.key_data(key), count, logits)
-    return drawn.astype(logits.dtype)
-
-
-def _draw_of_key(key: Any, count: Any, logits: Any) -> HostRows:
-    rng = np.random.default_rng(np.asarray(key).tolist())
-    drawn = draw(rng, np.asarray(count, np.float64), np.asarray(logits, np.float64))
-    return drawn.astype(np.float32)
 
 
 def draw_series(key: Array, count: PerRow, logits: PerRow, *, single: bool = False) -> PerRow:
@@ -140,8 +83,8 @@ def draw_series(key: Array, count: PerRow, logits: PerRow, *, single: bool = Fal
     start = (jnp.zeros_like(size, narrow.dtype), zero, zero)
     head, mean, variance = jax.lax.fori_loop(0, _SERIES_TERMS, add, start)
     positive = jnp.maximum(count, 1.0)
-    mean = positive * (mean_of_one(size, jnp) - mean)
-    variance = positive * (variance_of_one(size, jnp) - variance)
+    mean = positive * (mean_of_one(size) - mean)
+    variance = positive * (variance_of_one(size) - variance)
     # Wilson and Hilferty (1931): the cube root of a Gamma variable is nearly normal.
     ninth = variance / (9 * mean**2)
     root = 1 - ninth + jnp.sqrt(ninth) * jax.random.normal(tail_key, size.shape, narrow.dtype)

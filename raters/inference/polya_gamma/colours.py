@@ -50,7 +50,7 @@ def _colours(
     model: Model[Any], data: Any, values: Values, block: Block, classes: Any
 ) -> tuple[int, ...]:
     """Return the colour of each entry of a block."""
-    size = len(block.current(values))
+    size = len(block.flat(values))
     ends = np.cumsum([np.size(values[name]) for name in block.sites])
     colours = np.full(size, -1)
     for begin, end in zip([0, *ends[:-1]], ends, strict=True):
@@ -75,7 +75,7 @@ def _is_single(
     model: Model[Any], data: Any, values: Values, block: Block, classes: Any, begin: int, end: int
 ) -> bool:
     """Return whether each row touches one of these entries at most."""
-    size = len(block.current(values))
+    size = len(block.flat(values))
     number = np.arange(end - begin)
     along = np.zeros((3, size))
     along[0, begin:end], along[1, begin:end] = 1.0, number + 1.0
@@ -94,7 +94,7 @@ def _greedy(
     model: Model[Any], data: Any, values: Values, block: Block, classes: Any, begin: int, end: int
 ) -> np.ndarray:
     """Return colours of some entries, each the first that no row shares."""
-    size = len(block.current(values))
+    size = len(block.flat(values))
     used: list[Bool[np.ndarray, " row"]] = []
     colours = np.zeros(end - begin, int)
     for first in range(begin, end, _PIECE):

@@ -225,28 +225,16 @@ def _(fn: dist.Distribution, shape: tuple[int, ...]) -> Gaussian:
 # -------------------------------------------------------------------- the Gaussian full conditional
 
 
-class Dense:
+class Dense(NamedTuple):
     """Gaussian full conditional of a block on the host, with its precision as an array."""
 
-    def __init__(self, prior: Gaussian) -> None:
-        self.prior: Gaussian = jax.tree.map(np.asarray, prior)
-        self.size = len(prior.mean)
-        flat = self.prior.precision == 0
-        self.shift = np.where(flat, 0.0, self.prior.precision * self.prior.mean)
-        self.diagonal = np.array(prior.precision)
-        self.across = np.zeros((self.size, self.size))
-        if prior.across is not None:
-            self.shift += self.prior.across @ self.prior.mean
-            self.across += self.prior.across
-
-    def precision(self) -> np.ndarray:
-        """Return the precision matrix."""
-        return np.asarray(self.across + np.diag(self.diagonal))
+    prior: Gaussian
+    shift: Entries
+    precision: Matrix
 
     def factor(self) -> np.ndarray:
         """Return the lower Cholesky factor of the precision."""
-        precision = self.precision()
-        return scipy.linalg.cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
+        return scipy.linalg.cholesky(self.precision, lower=True, check_finite=False)
 
     def covariance(self) -> np.ndarray:
         """Return the inverse of the precision matrix."""

@@ -27,7 +27,7 @@ from raters.errors import NotConjugateError
 from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import conditionals, latent_classes
 from raters.inference.polya_gamma.colours import coloured
-from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
+from raters.inference.polya_gamma.rows import Block, check_conjugate, is_entrywise
 from raters.inference.polya_gamma.unconstrained import is_unbounded
 from raters.model import Marginal, Model, Own, Permute, Values, facts_of, marginal_of
 from raters.program import Program, Supports, skeleton, start_of, trace
@@ -199,13 +199,9 @@ def _limits(program: Program[Any], values: Values, priors: _Priors, names: Sites
     classes = latent_classes.expected_in(program, sample, values)
     try:
         blocks = tuple(coloured(program, values, block) for block in blocks)
-        if blocks[0].kind == "rows" and bounded:
-            shapes = jax.eval_shape(
-                lambda values: rows_of(model, sample, values, blocks[0], classes), values
-            )
-            alone = shapes.entry is not None and len(shapes.entry) == 1 and not correlated
-            if not alone:
-                return conditionals.BOUNDED
+        alone = blocks[0].kind != "rows" or not bounded
+        if not alone and not is_entrywise(model, sample, values, blocks[0], classes):
+            return conditionals.BOUNDED
         for block in blocks:
             check_conjugate(program, values, block)
     except (NotConjugateError, NotImplementedError) as error:

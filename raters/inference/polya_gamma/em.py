@@ -35,7 +35,6 @@ from raters.inference.polya_gamma.laplace import laplace
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import split
 from raters.inference.polya_gamma.sums import How
-from raters.inference.polya_gamma.sweep import RunCache
 from raters.inference.polya_gamma.unconstrained import placed
 from raters.model import Exchange, Model, Permute, Several, Values, marginal_of
 from raters.program import PooledRows, Program, densities, placing, scattered, start_of
@@ -166,13 +165,13 @@ class PGEM(base.Backend):
             starts = self.starts or (10 if types else 1 if few else 4)
             seeds = base.numpy_seeds(key, starts + 2)
             bar.reset(starts)
-            data, cache = sweep.on_devices(program), RunCache()
+            data, pooled = sweep.on_devices(program), None
             warmup = _GIBBS_SWEEPS // 3 if start is None else 0
             first = first if start is None else base.centre(model, start)
             elsewhere = program.is_joint or placing.stays_on_devices(data)
             if plan.classes and plan.blocks and not elsewhere:
-                cache.pooled = PooledRows.of(program, first)
-            climber = _Climber(self, program, plan, data, cache, bar)
+                pooled = PooledRows.of(program, first)
+            climber = _Climber(self, program, plan, data, bar, pooled)
             hyper, fitted = climber.hyper(first, seeds[-1], warmup)
             first = fitted if start is None else first
             if not (plan.blocks or plan.chooses):
@@ -241,12 +240,14 @@ class _Climber:
         program: Program[Any],
         plan: Plan,
         data: Any,
-        cache: RunCache,
         bar: tqdm,
+        pooled: PooledRows | None = None,
     ) -> None:
         self.settings, self.program = settings, program
         self.whole, self.plan = plan, plan.holding_hyper()
-        self.data, self.cache, self.bar, self.row = data, cache, bar, cache.row(data)
+        self.data, self.bar, self.row = data, bar, placing.first_unit(data)
+        self.pooled = pooled
+        self.constant: float | None = None
         self.supports = plan.supports
         self.counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
         self.key = jax.random.key(0)
@@ -263,7 +264,7 @@ class _Climber:
             tolerance = max(self.settings.tolerance, _LOOSE * size)
             loose = replace(self.settings, tolerance=tolerance)
             silent = base.progress_bar(1, "", False)
-            climber = _Climber(loose, self.program, plan, self.data, self.cache, silent)
+            climber = _Climber(loose, self.program, plan, self.data, silent, self.pooled)
             fitted = scales.fixed_point(
                 plan, self.data, values, lambda values: climber.climb(values).values, rng
             )
@@ -345,7 +346,7 @@ class _Climber:
             by_part = sweep.expected_classes(plan, self.data, climb.values).values()
             even = any(map(_is_even, by_part))
         else:
-            given = self.cache.pooled, plan.model, self.data, climb.values
+            given = self.pooled, plan.model, self.data, climb.values
             even = _is_even(latent_classes.expected_by(*given)[1])
         if not even:
             return climb
@@ -356,12 +357,10 @@ class _Climber:
     def draws(self, mode: Values, rng: Rng) -> tuple[Values, Values]:
         """Draw around the mode, with the log densities of the draws."""
         number, shared = self.settings.draws, self.shared
-        if self.whole.is_joint or self.whole.chooses:
-            return joint.draws(self.whole, self.data, mode, number, rng)
         if shared is not None and number and shared.is_large(mode, number):
             drawn = tables.draws(shared, mode, number, rng)
             return {name: value[None] for name, value in drawn.items()}, {}
-        return laplace(self.whole, self.data, mode, number, rng, self.cache)
+        return laplace(self.whole, self.data, mode, number, rng, self.pooled)
 
     def sweep(self, values: Values, newton: bool) -> tuple[float, Values]:
         """Return the log joint density at `values`, and the values after a sweep from them."""
@@ -389,7 +388,7 @@ class _Climber:
         if not plan.classes:
             return data, {}, None
         data, classes, likelihood = latent_classes.expected_by(
-            self.cache.pooled, plan.model, data, values
+            self.pooled, plan.model, data, values
         )
         prior = float(densities.prior_of(plan.model, self.row, values))
         return data, {"": classes}, float(likelihood) + prior + self._volume(values)
@@ -405,22 +404,18 @@ class _Climber:
 
     def _rest(self, values: Values, likelihood: float) -> float:
         """Return the log prior density plus what is constant in all blocks."""
-        if self.cache.constant is None or self.plan.reaching:
+        if self.constant is None or self.plan.reaching:
             full = sum(
                 float(densities.likelihood_of(self.plan.model, piece, values))
                 for piece in placing.pieces(self.data)
             )
-            self.cache.constant = full - likelihood
-        return float(densities.prior_of(self.plan.model, self.row, values)) + self.cache.constant
+            self.constant = full - likelihood
+        return float(densities.prior_of(self.plan.model, self.row, values)) + self.constant
 
     def extrapolate(self, x0: Values, x1: Values, x2: Values) -> Values:
         """Extrapolate by SQUAREM's S3 step."""
-        flat = [self._flatten(point) for point in (x0, x1, x2)]
-        step, curvature = flat[1] - flat[0], flat[2] - 2 * flat[1] + flat[0]
-        length = -np.linalg.norm(step) / max(np.linalg.norm(curvature), 1e-300)
-        length = min(length, -1.0)
-        leap = flat[0] - 2 * length * step + length**2 * curvature
-        return self._unflatten(leap, x0)
+        first, second, third = (self._flatten(point) for point in (x0, x1, x2))
+        return self._unflatten(first + scales.leap(first, second, third), x0)
 
     def _flatten(self, values: Values) -> np.ndarray:
         """Concatenate the sites, in the coordinates of the extrapolation."""

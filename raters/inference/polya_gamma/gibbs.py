@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,14 +13,12 @@ from jaxtyping import Array
 
 from raters.errors.validation import plain_whole
 from raters.inference import base, modes
-from raters.inference.arrays import Rng, Sites
+from raters.inference.arrays import Rng
 from raters.inference.chains import Chain, sampled
 from raters.inference.polya_gamma import (
     augmentation,
-    collapsed,
     label_switching,
     latent_classes,
-    line,
     local_effects,
     panel_gibbs,
     panels,
@@ -40,8 +38,8 @@ from raters.inference.polya_gamma.sums import (
     sums_of,
 )
 from raters.inference.polya_gamma.ties import log_ratio
-from raters.model import Scale, Values, local_sites
-from raters.program import Program, densities, scattered, start_of
+from raters.model import Values, local_sites
+from raters.program import Program, scattered, start_of
 
 # Sweeps of a compiled run, whose values are in memory at once: so many, of so many numbers.
 _SWEEPS, _NUMBERS = 50, 5_000_000
@@ -53,14 +51,11 @@ _MANY = 200_000
 
 
 class Chart(NamedTuple):
-    """Plan, images and settings that a sweep is compiled for, the sites that are drawn with each
-    block integrated out, and scales that move together with what they govern."""
+    """Plan, images and settings that a sweep is compiled for."""
 
     plan: Plan
     kinds: tuple[modes.Kind, ...]
     how: How
-    collapsed: tuple[Sites, ...]
-    orbits: tuple[Scale, ...]
 
 
 class Fixed(NamedTuple):
@@ -118,12 +113,12 @@ def draw_block(
     place: int,
     key: Array,
 ) -> Values:
-    """Draw a block given ω of its rows, and before it the sites that govern it, without it."""
+    """Draw a block given ω of its rows."""
     plan, block, tie = chart.plan, chart.plan.blocks[place], chart.plan.ties[place]
     division = fixed.divisions[place]
-    read = partial(sweep.readings_of, plan, place, data, classes=classes, division=division)
     key, first_key, accept_key = jax.random.split(key, 3)
-    readings, current = read(values), block.flat(values)
+    readings = sweep.readings_of(plan, place, data, values, classes, division)
+    current = block.flat(values)
     if block.kind == "counts":
         first = readings[0]
         own = first.model, first.data, first.values, first.block.sites[0]
@@ -131,11 +126,6 @@ def draw_block(
         drawn = latent_classes.sampled(prior, sweep.counts_of(readings), key).ravel()
     else:
         sums = weighed(chart, place, readings, omegas, first_key)
-        if names := chart.collapsed[place]:
-            given = readings[0], sums[0], chart.how, fixed.row, names
-            values = collapsed.visit(plan, *given, accept_key)
-            readings = read(values)
-            sums = weighed(chart, place, readings, omegas, first_key)
         drawn = solved(readings, sums, current, key, chart.how)
     if tie is not None:
         gain = log_ratio(plan, tie, fixed.row, values, drawn, current)
@@ -166,13 +156,10 @@ def draw_rest(
 ) -> Values:
     """Draw places on orbits of scales and free sites by slices, and step to images."""
     plan, row = chart.plan, fixed.row
-    orbit_key, free_key, image_key = jax.random.split(key, 3)
-    joint = partial(densities.log_joint, plan.model, data)
-    values = line.visit(joint, plan.supports, chart.orbits, (), values, orbit_key)
-    apart = {name for names in chart.collapsed for name in names}
-    plan = replace(plan, free=tuple(name for name in plan.free if name not in apart))
+    woven_key, free_key, image_key = jax.random.split(key, 3)
+    # With the classes summed out again; the next sweep draws them anew.
+    values = sweep.interwoven(plan, row, data, values, woven_key)
     if plan.free or plan.orbits:
-        # With the classes summed out again; the next sweep draws them anew.
         values = sweep.visit_free(plan, row, data, values, free_key, True)
     for kind, parts, order_and_part in zip(chart.kinds, fixed.within, tried, strict=True):
         if not label_switching.is_collapsed(plan, kind):
@@ -209,9 +196,7 @@ class Kernel:
             [] if block.kind == "counts" else read(place) for place, block in enumerate(plan.blocks)
         ]
         how, divisions = first_look(readings, How.of("draw", data))
-        readings = [read(place, division=part) for place, part in enumerate(divisions)]
-        apart, orbits = collapsed.collapsed_of(plan, data, readings)
-        chart = Chart(plan, tuple(one.kind for one in images), how, apart, orbits)
+        chart = Chart(plan, tuple(one.kind for one in images), how)
         within = tuple(dict(one.parts) for one in images)
         return cls(chart, Fixed(row, divisions, within), data, images)
 
@@ -274,10 +259,10 @@ class PGGibbs(base.Backend):
     r"""Gibbs sampling with Pólya-Gamma augmentation: exact, without tuning.
 
     A sweep draws :math:`\omega_m \sim \mathrm{PG}(n_m, \psi_m)` for every row, then each of the
-    model's blocks from its Gaussian (or truncated Gaussian) full conditional, and before a block of
-    which the rows tell little the scales of its prior, with the block integrated out. Then it moves
-    along the orbit of each declared scale symmetry, and takes a slice step for each entry of every
-    other site. All of it is derived from the model's program, and compiled as one function.
+    model's blocks from its Gaussian (or truncated Gaussian) full conditional. Then it moves along
+    the orbit of each declared scale symmetry, and takes a slice step for each entry of every other
+    site; of means and scales of priors of which the rows tell little also one together with what
+    they govern. All of it is derived from the model's program, and compiled as one function.
     Computations are in float64, and chains run in threads. Rows stay on the devices where they are.
     Utilities of choices from sets and of rankings, which have no conjugate prior, move along
     trajectories, as in `HMC`.
@@ -303,7 +288,7 @@ class PGGibbs(base.Backend):
     References
     ----------
     Polson, Scott and Windle (2013), JASA 108, 1339–1349. Liu and Sabatti (2000), Biometrika 87,
-    353–369, for the moves along orbits. van Dyk and Park (2008), JASA 103, 790–796, for scales.
+    353–369, for the moves along orbits. Yu and Meng (2011), JCGS 20, 531–570, for scales.
 
     Examples
     --------

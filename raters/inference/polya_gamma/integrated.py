@@ -1,8 +1,7 @@
-"""Hyper-parameters and places on scale orbits: their integral given the rest, and draws."""
+"""Hyper-parameters: their integral given the rest, and draws."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,23 +11,19 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
-from raters.inference.arrays import PerDraw, Rng, Sites
+from raters.inference.arrays import PerDraw, Rng
 from raters.inference.base import jax_keys
-from raters.inference.polya_gamma import line
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.unconstrained import coordinates, placed
-from raters.model import Scale, Values
+from raters.model import Values
 from raters.program import log_prior
 
-# Newton steps to the mode of each conditional, each of at most this length; halvings of one;
-# and the length of the last one.
-_STEPS, _LONGEST, _HALVINGS, _SHORTEST = 25, 2.0, 6, 1e-4
+# Newton steps to the mode of each conditional, each of at most this length, and halvings of one.
+_STEPS, _LONGEST, _HALVINGS = 10, 2.0, 6
 # Points of importance sampling around that mode (a power of two), from t distributions with so many
 # degrees of freedom: the logarithm of a spread has a longer tail than a normal.
 _POINTS, _DEGREES = 64, 4.0
 _FLATTEST = 1e-2
-# Logarithms of factors of an orbit among which the search of the mode sets out.
-_FACTORS = np.linspace(-4, 4, 81)
 
 
 def integrated(plan: Plan, row: Any, draws: Values, rng: Rng) -> tuple[PerDraw, Values]:
@@ -37,7 +32,8 @@ def integrated(plan: Plan, row: Any, draws: Values, rng: Rng) -> tuple[PerDraw, 
     from scipy.stats import t as student
 
     number = len(next(iter(draws.values())))
-    size = _start(plan, {name: value[0] for name, value in draws.items()})[0].size
+    first = {name: value[0] for name, value in draws.items()}
+    size = sum(one.size for one in coordinates(plan.supports, first, plan.hyper).values())
     points = np.zeros((1, 0))
     if size:
         points = student(_DEGREES).ppf(qmc.Sobol(size, rng=rng).random(_POINTS))
@@ -54,71 +50,24 @@ def _each(plan: Plan, row: Any, draws: Values, points: Array, keys: Array) -> tu
 
 def _one(plan: Plan, row: Any, values: Values, points: Array, key: Array) -> tuple[Array, Values]:
     """The integral for one draw, and the draw with one of the points."""
-    start, unravel = _start(plan, values)
+    start, unravel = ravel_pytree(coordinates(plan.supports, values, plan.hyper))
 
     def place(point: Array) -> tuple[Values, Array]:
         """The draw at a point, and the log volume element of the map to it."""
-        factors, hyper = unravel(point)
-        own_hyper, volume = placed(plan.supports, hyper)
-        there = values | own_hyper
-        for scale, coordinate in zip(plan.scales, factors, strict=True):
-            factor, own = _along(plan, values, scale, coordinate)
-            volume += line.orbit_power(values, scale) * factor + own
-            there = line.orbit(there, scale, factor)
-        return there, volume
+        hyper, volume = placed(plan.supports, unravel(point))
+        return values | hyper, volume
 
     def density(point: Array) -> Array:
         there, volume = place(point)
         return log_prior(plan.model, row, there) + volume
 
-    mode, factor = _mode(density, _within(density, start, len(plan.scales)))
+    mode, factor = _mode(density, start)
     tried = mode + points @ factor.T
     log_q = jax.scipy.stats.t.logpdf(points, _DEGREES).sum(1) - jnp.linalg.slogdet(factor)[1]
     log_weight = jax.lax.map(density, tried) - log_q
     total = jax.scipy.special.logsumexp(log_weight) - jnp.log(len(points))
     chosen = tried[jax.random.categorical(key, log_weight)]
     return total, place(chosen)[0]
-
-
-def _start(plan: Plan, values: Values) -> tuple[Array, Callable[[Array], Any]]:
-    """Coordinates of a draw, and the map from coordinates to factors and hyper-parameters."""
-    hyper = coordinates(plan.supports, values, plan.hyper)
-    return ravel_pytree((jnp.zeros(len(plan.scales)), hyper))
-
-
-def _along(plan: Plan, values: Values, scale: Scale, coordinate: Array) -> tuple[Array, Array]:
-    """Logarithm of the factor along an orbit at a coordinate."""
-    upper, lower = (_farthest(plan, values, names) for names in (scale.up, scale.down))
-    if lower is not None:
-        return jnp.exp(coordinate) - lower, coordinate
-    if upper is not None:
-        return upper - jnp.exp(coordinate), coordinate
-    return coordinate, jnp.zeros(())
-
-
-def _farthest(plan: Plan, values: Values, names: Sites) -> Array | None:
-    """Logarithm of the largest factor that keeps sites within their bounds; None without bounds."""
-    largest = None
-    for name in names:
-        low, high = (
-            getattr(plan.supports[name], end, side)
-            for end, side in (("lower_bound", -jnp.inf), ("upper_bound", jnp.inf))
-        )
-        if jnp.ndim(low) or jnp.ndim(high) or not (-jnp.inf < low < 0 or 0 < high < jnp.inf):
-            continue
-        bound = jnp.where(values[name] > 0, high, -low)
-        entries = jnp.maximum(jnp.abs(values[name]), 1e-300)
-        room = jnp.where(bound > 0, jnp.log(bound / entries), jnp.inf).min(initial=jnp.inf)
-        largest = room if largest is None else jnp.minimum(largest, room)
-    return largest
-
-
-def _within(density: Callable[[Array], Array], start: Array, scales: int) -> Array:
-    """Move the start along each orbit to where its density is highest, within bounds."""
-    for scale in range(scales):
-        tried = start + _FACTORS[:, None] * jnp.eye(start.size)[scale]
-        start = tried[jnp.argmax(jax.lax.map(density, tried))]
-    return start
 
 
 def _mode(density: Any, start: Array) -> tuple[Array, Array]:
@@ -130,22 +79,14 @@ def _mode(density: Any, start: Array) -> tuple[Array, Array]:
         eigenvalues, vectors = jnp.linalg.eigh(-jax.hessian(density)(point))
         return jnp.maximum(jnp.abs(eigenvalues), _FLATTEST), vectors
 
-    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        point, _, taken = state
+    def step(_: int, point: Array) -> Array:
         eigenvalues, vectors = curvature(point)
         move = vectors @ ((vectors.T @ jax.grad(density)(point)) / eigenvalues)
         move *= jnp.minimum(1.0, _LONGEST / jnp.maximum(jnp.linalg.norm(move), 1e-12))
-        tried = point + move * 0.5 ** jnp.arange(_HALVINGS)[:, None]
+        tried = point + move * jnp.append(0.0, 0.5 ** jnp.arange(_HALVINGS))[:, None]
         heights = jax.lax.map(density, tried)
-        heights = jnp.where(jnp.isnan(heights), -jnp.inf, heights)
-        best = jnp.argmax(heights)
-        ahead = jnp.where(heights[best] > density(point), tried[best], point)
-        return ahead, jnp.max(jnp.abs(ahead - point)), taken + 1
+        return tried[jnp.argmax(jnp.where(jnp.isnan(heights), -jnp.inf, heights))]
 
-    def unfinished(state: tuple[Array, Array, Array]) -> Array:
-        return (state[1] > _SHORTEST) & (state[2] < _STEPS)
-
-    first = start, jnp.asarray(jnp.inf), jnp.asarray(0)
-    mode = jax.lax.while_loop(unfinished, step, first)[0]
+    mode = jax.lax.fori_loop(0, _STEPS, step, start)
     eigenvalues, vectors = curvature(mode)
     return mode, vectors / jnp.sqrt(eigenvalues)

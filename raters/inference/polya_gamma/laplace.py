@@ -1,7 +1,8 @@
-"""Draws around a posterior mode: normal across the orbits of scale symmetries, exact along them."""
+"""Draws around a posterior mode."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,22 +11,21 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 from jax.sharding import Mesh
-from jaxtyping import Array, Float
+from jaxtyping import Array
 from numpyro.distributions import constraints
-from scipy.special import log_ndtr, ndtri_exp
 
-from raters.inference.arrays import Entries, EntryArray, EntryDraws, Matrix, PerDraw, Rng, Sites
-from raters.inference.base import jax_keys
-from raters.inference.polya_gamma import sweep
-from raters.inference.polya_gamma.conditionals import Dense, Gaussian, joined
+from raters.inference.arrays import EntryArray, Matrix, PerDraw, Rng, Sites
+from raters.inference.base import jax_keys, warn
+from raters.inference.polya_gamma import hmc, latent_classes, sweep, unconstrained
+from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT, Dense
 from raters.inference.polya_gamma.integrated import integrated
-from raters.inference.polya_gamma.laplace_classes import around_classes
 from raters.inference.polya_gamma.plans import Plan
-from raters.inference.polya_gamma.rows import Block, block_prior, record, split
-from raters.inference.polya_gamma.sums import Conditional, Reading
-from raters.inference.polya_gamma.sweep import RunCache
-from raters.model import Model, Scale, Values, local_sites
-from raters.program import log_likelihoods, placing, pointwise_log_likelihood
+from raters.inference.polya_gamma.rows import Block, record, split
+from raters.inference.polya_gamma.sums import Conditional, How, Reading, drawn_by_each, sums_of
+from raters.inference.polya_gamma.tables import inverse_factor
+from raters.model import Model, Values, local_sites
+from raters.program import PooledRows, Supports, log_likelihoods, placing
+from raters.program.values import inside
 
 # From so many rows on, draws are around the mean of a block, not around its mode.
 MANY_ROWS = 20_000
@@ -33,33 +33,62 @@ MANY_ROWS = 20_000
 MUCH_WORK = 2e7
 # Rows of which float32 keeps the sum.
 _NARROW_ROWS = 2**14
+# Largest number of parameters, and of rows times parameters, for which the negative Hessian is
+# computed: each of its columns needs a pass over the rows.
+_MOST_PARAMETERS, _MOST_WORK = 1500, 2e8
+# Steps to the mode in unconstrained coordinates, and columns of the curvature computed at a time.
+_MOST_STEPS, _COLUMNS = 2000, 16
+# Least curvature along a coordinate that units are made of.
+_LEAST = 1e-6
+# A wider normal in unconstrained coordinates does not describe a bounded site.
+_WIDEST = 2.0
+# Steps of Gibbs sampling after the normal draw, and the largest number of rows times classes in all
+# of them.
+_MOVES, _MOVE_LIMIT = 3, 5e8
 
 
 def laplace(
-    plan: Plan, data: Any, mode: Values, number: int, rng: Rng, cache: RunCache | None = None
+    plan: Plan, data: Any, mode: Values, number: int, rng: Rng, pooled: PooledRows | None = None
 ) -> tuple[Values, Values]:
-    """Draw around the mode; `cache` is what EM has read of the data."""
+    """Draw around the mode."""
     if number == 0:
         return {name: np.asarray(value)[None, None] for name, value in mode.items()}, {}
-    if plan.classes:
-        draws, stats = around_classes(plan, data, mode, number, rng, cache)
-        return {name: value[None] for name, value in draws.items()}, stats
-    drawn, log_q, sites = _around(plan, data, mode, number, rng)
-    return weighed(plan, data, drawn, log_q, sites, rng)
+    row = placing.first_unit(data)
+    size = sum(np.size(value) for name, value in mode.items() if name not in plan.hyper)
+    if plan.is_joint or plan.chooses:
+        draws, stats = _around(plan, row, data, mode, number, rng)
+    elif not _is_normal(plan) and is_small(size, data.num_rows):
+        draws, stats = _around(plan, row, data, mode, number, rng)
+        if counted := tuple(block.sites[0] for block in plan.blocks if block.kind == "counts"):
+            draws = _moved(plan, data, draws, counted, rng)
+    elif plan.classes:
+        draws, stats = _by_block(plan, data, mode, number, rng, pooled), {}
+        if plan.hyper:
+            draws = integrated(plan, row, draws, rng)[1]
+    else:
+        drawn, log_q = _of_rows(plan, data, mode, number, rng)
+        of_prior, draws = integrated(plan, row, drawn, rng)
+        stats = {}
+        if log_q is not None:
+            stats = {"log_p": of_prior + pass_over_rows(plan, data, draws), "log_q": log_q}
+        elif plan.reaching:
+            draws = _redrawn(plan, row, data, draws, rng)
+    if plan.scales:  # Of which a normal says little.
+        draws = _redrawn(replace(plan, free=plan.hyper), row, data, draws, rng)
+    draws, stats = ({n: np.asarray(v)[None] for n, v in each.items()} for each in (draws, stats))
+    return draws, stats
 
 
-def weighed(
-    plan: Plan, data: Any, drawn: Values, log_q: PerDraw | None, sites: Sites, rng: Rng
-) -> tuple[Values, Values]:
-    """Draw what is left given draws of some sites; return all draws, and their log densities."""
-    log_prior, draws = integrated(plan, placing.first_unit(data), drawn, rng)
-    if apart := not plan.reaching <= set(sites):
-        draws = _redraw_reaching(plan, data, draws, rng)
-    stats = {}
-    if log_q is not None and not apart and not plan.steep:
-        log_p = log_prior + pass_over_rows(plan, data, draws)
-        stats = {"log_p": log_p[None], "log_q": log_q[None]}
-    return {name: value[None] for name, value in draws.items()}, stats
+def _is_normal(plan: Plan) -> bool:
+    """Return whether all sites but the hyper-parameters are normal given the rows."""
+    others = plan.classes or plan.reaching or plan.steep or plan.scales
+    is_unbounded = partial(unconstrained.is_unbounded, plan.supports)
+    return not others and all(map(is_unbounded, block_sites(plan)))
+
+
+def is_small(size: int, rows: int) -> bool:
+    """Return whether the negative Hessian of so many parameters and rows is computed."""
+    return size <= _MOST_PARAMETERS and size * rows <= _MOST_WORK
 
 
 def pass_over_rows(plan: Plan, data: Any, draws: Values) -> PerDraw:
@@ -76,42 +105,160 @@ def pass_over_rows(plan: Plan, data: Any, draws: Values) -> PerDraw:
     return np.asarray(np.sum(each, axis=0, dtype=np.float64))
 
 
+# ----------------------------------------------------------------- in unconstrained coordinates
+
+
 def _around(
-    plan: Plan, data: Any, mode: Values, number: int, rng: Rng
-) -> tuple[Values, PerDraw | None, Sites]:
-    """Draw the conjugate sites from the normal at the mode."""
-    sites, conditional = information(plan, data, mode)
-    current = Block(sites).current(mode)
-    prior = along_orbits(conditional.prior, plan.scales, sites, mode)
-    log_q = None
-    if isinstance(conditional, Dense):
-        conditional.prior, bounded = prior, np.isfinite([prior.low, prior.high]).any()
-        if data.num_rows >= MANY_ROWS and not plan.scales and not bounded:
-            mean = mode | shifted(plan, data, mode, conditional.covariance())
-            current = Block(sites).current(mean)
-        entries, log_q = section_draws(plan, conditional, sites, mode, current, number, rng)
+    plan: Plan, row: Any, data: Any, mode: Values, number: int, rng: Rng
+) -> tuple[Values, Values]:
+    """Draw around the mode in unconstrained coordinates."""
+    own = Supports({name: one for name, one in plan.supports.items() if name not in plan.hyper})
+    own = unconstrained.by_scores(own)
+    given = {name: np.asarray(value, np.float64) for name, value in mode.items()}
+    given |= inside({name: given[name] for name in own}, own)
+    like = {name: jnp.asarray(value) for name, value in given.items()}
+    climb = partial(unconstrained.slope, plan.model, own, data, like)
+    options = {"maxiter": _MOST_STEPS, "maxfun": 10 * _MOST_STEPS, "ftol": 1e-13, "gtol": 1e-6}
+    start = np.asarray(unconstrained.flat_of(own, like))
+    centre = jnp.asarray(unconstrained.maximised(climb, start, options=options).x)
+    noise = rng.standard_normal((number, len(start)))
+    log_q = -(noise**2).sum(1) / 2
+    if len(start) > DENSE_LIMIT:
+        # The inverse of the metric of `HMC` is the covariance.
+        how, all_own = How.of("curvature", data), replace(plan, supports=own)
+        metric = hmc.metric_at(all_own, how, data, like, centre)
+        assert metric is not None  # The density is finite at its mode.
+        points = jax.vmap(metric.unconstrained)(jnp.asarray(noise))
     else:
-        conditional.sums[0] = conditional.sums[0]._replace(prior=prior)
-        entries = conditional.draws(jax_keys(rng, number), current)
-        for scale in plan.scales:
-            tangent = tangent_of(scale, sites, mode)
-            entries -= np.outer((entries - current) @ tangent, tangent)
-        entries = np.clip(entries, prior.low, prior.high)
+        second = unconstrained.curvature(plan.model, own, data, like, centre, batch_size=_COLUMNS)
+        unit = 1 / np.sqrt(np.maximum(np.abs(np.diagonal(second)), _LEAST))
+        factor = unit[:, None] * inverse_factor((unit[:, None] * second * unit)[None])[0]
+        points = centre + noise @ factor.T
+        log_q -= np.linalg.slogdet(factor)[1] + len(start) * np.log(2 * np.pi) / 2
+    if plan.classes:
+        spread = jnp.asarray(np.std(points, axis=0))
+        _warn_of_wide(own, unconstrained.coordinates_of(own, like, spread))
+    sites, volume = unconstrained.sites_at_each(own, like, points)
+    drawn = {name: np.repeat(value[None], number, 0) for name, value in given.items()} | sites
+    of_prior, drawn = integrated(plan, row, drawn, rng)
+    # Draws around no maximum may have infinite densities of both signs: `importance` says so.
+    with np.errstate(invalid="ignore"):
+        log_p = of_prior + np.asarray(log_likelihoods(plan.model, data, drawn))
+    stats = {"log_p": log_p, "log_q": log_q - np.asarray(volume)}
+    return {name: drawn[name] for name in plan.supports}, stats
+
+
+def _warn_of_wide(supports: Supports, deviations: Values) -> None:
+    """Warn of bounded sites whose posterior is not approximately normal around the mode."""
+    for name, support in supports.items():
+        wide = int(np.sum(np.asarray(deviations[name]) > _WIDEST))
+        if wide and isinstance(support, constraints.interval):
+            warn(
+                f"{wide} of {np.size(deviations[name])} entries of {name!r} may lie nearly anywhere"
+                " within their bounds, which draws around the mode show badly; use Gibbs sampling"
+                " for their intervals and for LOO",
+                6,
+            )
+
+
+# ------------------------------------------------------------------------ of models with classes
+
+
+def _moved(plan: Plan, data: Any, draws: Values, counted: Sites, rng: Rng) -> Values:
+    """Move each draw by steps of Gibbs sampling, unless that is too much work."""
+    number = len(next(iter(draws.values())))
+    first = {name: value[0] for name, value in draws.items()}
+    expected = jax.eval_shape(partial(latent_classes.expected, plan.model), data, first)[0]
+    if number * _MOVES * data.num_rows * expected.shape[-1] > _MOVE_LIMIT:
+        return draws
+    moved = _steps(plan, data, draws, jax_keys(rng, number), counted)
+    return {name: np.asarray(value) for name, value in moved.items()}
+
+
+@partial(jax.jit, static_argnums=(0, 4))
+def _steps(plan: Plan, data: Any, draws: Values, keys: Array, counted: Sites) -> Values:
+    """Take the steps of each draw."""
+
+    def move(entry: tuple[Values, Array]) -> Values:
+        values, key = entry
+
+        def step(index: int, values: Values) -> Values:
+            use = jax.random.fold_in(key, index)
+            return latent_classes.moved(plan.model, data, values, counted, use)
+
+        return jax.lax.fori_loop(0, _MOVES, step, values)
+
+    return jax.lax.map(move, (draws, keys))
+
+
+def _by_block(
+    plan: Plan, data: Any, mode: Values, number: int, rng: Rng, pooled: PooledRows | None
+) -> Values:
+    """Draw each block from its conditional at the mode, given the expected classes."""
+    data, classes, _ = latent_classes.expected_by(pooled, plan.model, data, mode)
+    how = How.of("curvature", data, MODE_LIMIT)
+    drawn = _block_draws(plan, how, data, mode, {"": classes}, jax_keys(rng, number))
+    return {name: np.array(drawn[name]) for name in mode}
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _block_draws(
+    plan: Plan, how: How, data: Any, mode: Values, classes: Any, keys: Array
+) -> Values:
+    """Return draws of all sites, those of each block by each key."""
+    draws = {name: jnp.repeat(value[None], len(keys), 0) for name, value in mode.items()}
+    for place, block in enumerate(plan.blocks):
+        (reading,) = readings = sweep.readings_of(plan, place, data, mode, classes)
+        keys = jax.vmap(partial(jax.random.fold_in, data=place))(keys)
+        if block.kind == "counts":
+            prior = latent_classes.site_prior(reading.model, data, mode, block.sites[0])
+            counts = sweep.counts_of(readings)
+            drawn = jax.lax.map(partial(latent_classes.sampled, prior, counts), keys)
+        else:
+            sums = [sums_of(reading, None, how)]
+            drawn = drawn_by_each(readings, sums, block.flat(mode), keys, how)
+        draws = jax.vmap(block.placed)(draws, drawn.reshape(len(keys), -1))
+    return draws
+
+
+# -------------------------------------------------------------------------------- of log-odds
+
+
+def _of_rows(
+    plan: Plan, data: Any, mode: Values, number: int, rng: Rng
+) -> tuple[Values, PerDraw | None]:
+    """Draw the conjugate sites from the normal at the mode, within their bounds."""
+    from scipy.stats import norm
+
+    sites, normal = block_sites(plan), information(plan, data, mode)
+    current, log_q = np.asarray(Block(sites).flat(mode)), None
+    if isinstance(normal, Conditional):
+        entries = normal.draws(jax_keys(rng, number), current)
+    else:
+        if data.num_rows >= MANY_ROWS and _is_normal(plan):
+            mean = mode | shifted(plan, data, mode, normal.covariance())
+            current = np.asarray(Block(sites).flat(mean))
+        factor, standard = normal.factor(), rng.standard_normal((len(current), number))
+        entries = current + scipy.linalg.solve_triangular(factor, standard, lower=True, trans="T").T
+        if _is_normal(plan):
+            log_q = np.log(np.diag(factor)).sum() + norm.logpdf(standard).sum(0)
+    entries = np.clip(entries, normal.prior.low, normal.prior.high)
     draws = {name: np.repeat(np.asarray(value)[None], number, 0) for name, value in mode.items()}
-    return draws | split(entries, mode, sites), log_q, sites
+    return draws | split(entries, mode, sites), log_q
 
 
-def information(plan: Plan, data: Any, mode: Values) -> tuple[Sites, Dense | Conditional]:
+def block_sites(plan: Plan) -> Sites:
+    """Return the sites of all blocks."""
+    return tuple(name for block in plan.blocks for name in block.sites)
+
+
+def information(plan: Plan, data: Any, mode: Values) -> Dense | Conditional:
     """Return the conjugate sites as one normal at the mode, with Newton's weights."""
-    sites = tuple(name for block in plan.blocks for name in block.sites)
-    joint = Block(sites)
+    joint = Block(block_sites(plan))
     if any(block.colours for block in plan.blocks):
-        joint = Block(sites, colours=tuple(range(len(joint.current(mode)))))
+        joint = joint._replace(colours=tuple(range(len(joint.flat(mode)))))
     conditional = Conditional([Reading(plan.parts[0].model, joint, data, mode)], "curvature")
-    normal = conditional.dense()
-    if normal is not None and (wider := _with_reaching(plan, data, mode, normal)):
-        return (*sites, *sorted(plan.reaching)), wider
-    return sites, normal or conditional
+    return conditional.dense() or conditional
 
 
 def shifted(plan: Plan, data: Any, values: Values, covariance: Matrix) -> Values:
@@ -124,8 +271,7 @@ def shifted(plan: Plan, data: Any, values: Values, covariance: Matrix) -> Values
         if found is None:
             return {}
         slope += np.asarray(found)
-    current = block.current(values)
-    return block.put(values, current + (covariance @ slope)[: len(current)])
+    return block.placed(values, block.flat(values) + covariance @ slope)
 
 
 @partial(jax.jit, static_argnums=(0, 3, 5))
@@ -148,136 +294,14 @@ def _skewness(
     return placing.everywhere(slope, mesh)
 
 
-def _with_reaching(plan: Plan, data: Any, mode: Values, normal: Dense) -> Dense | None:
-    """Return the normal with the free sites that reach the likelihood, where it has a density."""
-    names = tuple(sorted(plan.reaching))
-    if not names or any(plan.supports[name] is not constraints.real for name in names):
-        return None
-    sites = tuple(name for block in plan.blocks for name in block.sites)
-    prior = block_prior(plan.model, placing.first_unit(data), mode, names)
-    wider = Dense(jax.tree.map(np.asarray, joined([normal.prior, prior])))
-    size, values = normal.size, {name: jnp.asarray(value) for name, value in mode.items()}
-    wider.diagonal[:size], wider.across[:size, :size] = normal.diagonal, normal.across
-    for piece in placing.pieces(data):
-        across, own = _curvatures(plan.model, piece, values, sites, names)
-        wider.across[:size, size:] -= np.asarray(across)
-        wider.across[size:, :size] -= np.asarray(across).T
-        wider.across[size:, size:] -= np.asarray(own)
-    try:
-        wider.factor()
-    except np.linalg.LinAlgError:
-        return None
-    return wider
-
-
-@partial(jax.jit, static_argnums=(0, 3, 4))
-def _curvatures(
-    model: Model[Any], data: Any, values: Values, sites: Sites, names: Sites
-) -> tuple[Float[Array, "entry other"], Float[Array, "other other"]]:
-    """Differentiate the log-likelihood twice: in both groups of sites, and in the second."""
-
-    def likelihood(entries: Array, others: Array) -> Array:
-        moved = split(entries, values, sites) | split(others, values, names)
-        return pointwise_log_likelihood(model, data, values | moved).sum()
-
-    at = (jnp.concatenate([values[name].ravel() for name in group]) for group in (sites, names))
-    return jax.jacfwd(jax.grad(likelihood, (0, 1)), 1)(*at)
-
-
-def along_orbits(
-    prior: Gaussian, scales: tuple[Scale, ...], sites: Sites, mode: Values
-) -> Gaussian:
-    """Return a prior without the bounds that may be crossed along a scale orbit."""
-    scaled = np.any([signs_of(scale, sites, mode) != 0 for scale in scales], axis=0)
-    low = np.where(scaled & (prior.low != 0), -np.inf, prior.low)
-    high = np.where(scaled & (prior.high != 0), np.inf, prior.high)
-    return prior._replace(low=low, high=high)
-
-
-def tangent_of(scale: Scale, sites: Sites, mode: Values) -> Entries:
-    """Return the unit direction of a scale orbit at the mode, in the conjugate sites."""
-    entries = np.concatenate([np.ravel(mode[name]) for name in sites])
-    direction = signs_of(scale, sites, mode) * entries
-    return np.asarray(direction / np.linalg.norm(direction))
-
-
-def log_crossing(
-    scales: tuple[Scale, ...], sites: Sites, mode: Values, entries: EntryDraws, slope: EntryDraws
-) -> PerDraw:
-    """Return the log volume of the orbits' directions across the section, at each draw."""
-    if not scales:
-        return np.zeros(len(entries))
-    normals = np.stack([tangent_of(scale, sites, mode) for scale in scales])
-    directions = np.stack([signs_of(scale, sites, mode) for scale in scales])
-    moved = directions[None] * (entries / slope)[:, None]
-    return np.asarray(np.linalg.slogdet(np.einsum("se,dre->dsr", normals, moved))[1])
-
-
-def signs_of(scale: Scale, sites: Sites, mode: Values) -> Entries:
-    """Return how the logarithm of each entry moves along a scale orbit: 1, -1 or 0."""
-    signs = [float(name in scale.up) - float(name in scale.down) for name in sites]
-    return np.repeat(signs, [np.size(mode[name]) for name in sites])
-
-
-def section_draws(
-    plan: Plan, normal: Dense, sites: Sites, values: Values, centre: Entries, number: int, rng: Rng
-) -> tuple[EntryDraws, PerDraw]:
-    """Draw from a normal around a centre, truncated to the bounds of its prior, on the section
-    across the orbits of scale symmetries at some values; return draws and log densities."""
-    from scipy.stats import norm
-
-    tangents = [tangent_of(scale, sites, values) for scale in plan.scales]
-    # A high precision along the orbit keeps draws on the section.
-    along = 1e4 * np.mean(normal.diagonal) * normal.size
-    for tangent in tangents:
-        normal.across += along * np.outer(tangent, tangent)
-    factor = normal.factor()
-    standard = rng.standard_normal((normal.size, number))
-    apart = scipy.linalg.solve_triangular(factor, standard, lower=True, trans="T").T
-    entries, slope = centre + apart, np.ones_like(apart)
-    log_q = np.log(np.diag(factor)).sum() + norm.logpdf(standard).sum(0)
-    # The density is that on the section, so what is left across it does not count.
-    for tangent in tangents:
-        log_q += along * (apart @ tangent) ** 2 / 2
-    bounded = np.flatnonzero(np.isfinite(normal.prior.low) | np.isfinite(normal.prior.high))
-    if len(bounded):
-        deviation = np.sqrt(np.diag(normal.covariance())[bounded])
-        low, high = (
-            (end[bounded] - centre[bounded]) / deviation
-            for end in (normal.prior.low, normal.prior.high)
-        )
-        score = apart[:, bounded] / deviation
-        inside, log_slope = _truncated(score, low, high)
-        log_q -= log_slope.sum(1)
-        entries[:, bounded] = centre[bounded] + deviation * inside
-        slope[:, bounded] = np.exp(log_slope)
-    return entries, log_q - log_crossing(plan.scales, sites, values, entries, slope)
-
-
-def _truncated(score: EntryDraws, low: Entries, high: Entries) -> tuple[EntryDraws, EntryDraws]:
-    """Map standard normals to truncated ones; return these, and the log slopes of the map."""
-    from scipy.stats import norm
-
-    # Turned round where the mass is in the upper tail, whose probabilities would be rounded to 1.
-    sign = np.where(low + high > 0, -1.0, 1.0)
-    low, high = np.minimum(sign * low, sign * high), np.maximum(sign * low, sign * high)
-    log_low, log_high = log_ndtr(low), log_ndtr(high)
-    log_mass = log_high + np.log1p(-np.exp(np.minimum(log_low - log_high, -1e-15)))
-    level = np.logaddexp(log_low, log_mass + log_ndtr(sign * score))
-    inside = np.clip(ndtri_exp(np.minimum(level, log_high)), low, high)
-    return sign * inside, norm.logpdf(score) + log_mass - norm.logpdf(inside)
-
-
-def _redraw_reaching(plan: Plan, data: Any, draws: Values, rng: Rng) -> Values:
-    """Redraw the sites of no block on which the likelihood depends, each given the others."""
+def _redrawn(plan: Plan, row: Any, data: Any, draws: Values, rng: Rng) -> Values:
+    """Redraw places on orbits of scales and free sites, each given the others."""
     keys = jax_keys(rng, len(next(iter(draws.values()))))
-    draws = {name: jnp.asarray(value) for name, value in draws.items()}
-    redrawn = _redrawn(plan, placing.first_unit(data), data, draws, keys)
-    return {name: np.asarray(value) for name, value in redrawn.items()}
+    redrawn: Values = _visited(plan, row, data, jax.tree.map(jnp.asarray, draws), keys)
+    return redrawn
 
 
 @partial(jax.jit, static_argnums=0)
-def _redrawn(plan: Plan, row: Any, data: Any, draws: Values, keys: Array) -> Values:
-    return jax.lax.map(
-        lambda entry: sweep.visit_free(plan, row, data, entry[0], entry[1], True), (draws, keys)
-    )
+def _visited(plan: Plan, row: Any, data: Any, draws: Values, keys: Array) -> Values:
+    visit = partial(sweep.visit_free, plan, row, data, draws=True)
+    return jax.lax.map(lambda entry: visit(*entry), (draws, keys))

@@ -22,6 +22,8 @@ Line = Callable[[Array], Array]
 _WIDTH = 1.0
 _STEPS = 64
 _TRIES = 200
+# Reach of a golden-section search.
+_REACH = 2.0
 # What the value at the point of a `_Slice` is for.
 _LEVEL, _LEFT, _RIGHT, _SHRINK, _DONE = range(5)
 
@@ -74,8 +76,9 @@ def slice_step(f: Line, key: Array) -> Scalar:
     return lax.while_loop(lambda state: state.stage < _DONE, step, start).point
 
 
-def golden_step(f: Line, key: Array | None = None, reach: float = 2.0) -> Scalar:
-    """Maximise f on [−reach, reach] by golden-section search; 0 where nothing higher is found."""
+def golden_step(f: Line, key: Array | None = None, shape: tuple[int, ...] = ()) -> Array:
+    """Maximise f on [−2, 2] by golden-section search, in each entry of a shape by itself; 0 where
+    nothing higher is found."""
     ratio = (jnp.sqrt(5.0) - 1) / 2
     narrowings = 50
 
@@ -92,7 +95,7 @@ def golden_step(f: Line, key: Array | None = None, reach: float = 2.0) -> Scalar
         narrowed = jnp.where(go_left, low, left), jnp.where(go_left, right, high)
         return jnp.where(last, best, narrowed[0]), jnp.where(last, best, narrowed[1])
 
-    start = -reach * jnp.ones(()), reach * jnp.ones(())
+    start = -_REACH * jnp.ones(shape), _REACH * jnp.ones(shape)
     return lax.fori_loop(0, narrowings + 1, narrow, start)[0]
 
 
@@ -119,12 +122,6 @@ def orbit_power(values: Values, symmetry: Scale | Translation) -> int:
     sides = symmetry.up, symmetry.down
     up, down = (sum(jnp.size(values[name]) for name in names) for names in sides)
     return up - down
-
-
-def orbit_density(joint: Callable[[Values], Array], values: Values, scale: Scale) -> Line:
-    """Return a log density along a scale orbit, as a function of the log factor."""
-    power = orbit_power(values, scale)
-    return lambda move: joint(orbit(values, scale, move)) + power * move
 
 
 def visit(

@@ -14,7 +14,7 @@ from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import detection, latent_classes, local_effects, panels
 from raters.inference.polya_gamma.colours import coloured
 from raters.inference.polya_gamma.conditionals import BOUNDED
-from raters.inference.polya_gamma.rows import Block, check_conjugate, rows_of
+from raters.inference.polya_gamma.rows import Block, check_conjugate, is_entrywise, rows_of
 from raters.inference.polya_gamma.ties import Tie
 from raters.inference.polya_gamma.unconstrained import is_unbounded
 from raters.model import Model, Scale, Translation, Values, local_sites
@@ -319,12 +319,8 @@ def _is_entrywise(
     program: Program[Any], values: Values, parts: tuple[Part, ...], member: Member
 ) -> bool:
     """Return whether the entries of a block are independent of each other, given all else."""
-    part, block = parts[member.part], member.block
-    if block.kind == "counts":
-        return True
+    part = parts[member.part]
     own, sample = program.parts[part.name], program.parts[part.name].sample(20)
     model, at = own.model, part.values(values)
     classes = latent_classes.expected(model, sample, at)[0] if part.classes else None
-    rows = jax.eval_shape(lambda at: rows_of(model, sample, at, block, classes), at)
-    correlated = rows.prior.across is not None
-    return rows.entry is not None and len(rows.entry) == 1 and not correlated
+    return is_entrywise(model, sample, at, member.block, classes)

@@ -47,31 +47,17 @@ class Block(NamedTuple):
         """True for one column of a site."""
         return self.kind in ("class", "type")
 
-    def current(self, values: Values) -> np.ndarray:
-        """Return the block's entries as a vector."""
-        if self.is_column:
-            return np.asarray(values[self.sites[0]])[:, self.column]
-        return np.concatenate([np.ravel(values[name]) for name in self.sites])
-
     def flat(self, values: Values) -> Array:
-        """Return the same in a compiled function."""
+        """Return the block's entries as a vector."""
         if self.is_column:
             return values[self.sites[0]][:, self.column]
         return jnp.concatenate([jnp.ravel(values[name]) for name in self.sites])
 
     def placed(self, values: Values, entries: Array) -> Values:
-        """Return what `put` does, in a compiled function."""
-        if self.is_column:
-            site = values[self.sites[0]]
-            return values | {self.sites[0]: site.at[:, self.column].set(entries)}
-        return values | split(entries, values, self.sites)
-
-    def put(self, values: Values, entries: Any) -> Values:
         """Return `values` with the block's vector in its sites."""
         if self.is_column:
-            site = np.array(values[self.sites[0]])
-            site[:, self.column] = entries
-            return values | {self.sites[0]: site}
+            site = jnp.asarray(values[self.sites[0]])
+            return values | {self.sites[0]: site.at[:, self.column].set(entries)}
         return values | split(entries, values, self.sites)
 
 
@@ -362,6 +348,14 @@ def rows_of(
     return record(model, data, values, block, classes).stacked()
 
 
+def is_entrywise(model: Model[Any], data: Any, values: Values, block: Block, classes: Any) -> bool:
+    """Return whether the entries of a block are independent of each other, given all else."""
+    if block.kind == "counts":
+        return True
+    rows = jax.eval_shape(lambda at: rows_of(model, data, at, block, classes), values)
+    return rows.entry is not None and len(rows.entry) == 1 and rows.prior.across is None
+
+
 @partial(jax.jit, static_argnums=0)
 def logits_of(model: Model[Any], data: Any, values: Values) -> Array:
     """Return the logits of the observed site, compiled."""
@@ -401,8 +395,8 @@ def check_conjugate(program: Program[Any], values: Values, block: Block, seed: i
             rows = rows_of(model, sample, point, block, classes)
         except NotImplementedError as reason:
             raise NotConjugateError(f"{name} is not conjugate: {reason}") from reason
-        other = block.put(point, block.current(_elsewhere(program, values, block, rng)))
-        flat, weight = block.current(other), np.asarray(rows.weight)
+        other = block.placed(point, block.flat(_elsewhere(program, values, block, rng)))
+        flat, weight = np.asarray(block.flat(other)), np.asarray(rows.weight)
         if rows.entry is None:
             along = weight @ flat
         else:

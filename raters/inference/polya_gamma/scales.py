@@ -16,9 +16,9 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
-from raters.inference.arrays import Entries, EntryArray, FlatPoint, Rng, Sites
+from raters.inference.arrays import Entries, EntryArray, FlatPoint, Rng
 from raters.inference.polya_gamma.conditionals import Dense
-from raters.inference.polya_gamma.laplace import MANY_ROWS, information, shifted
+from raters.inference.polya_gamma.laplace import MANY_ROWS, block_sites, information, shifted
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import block_prior
 from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
@@ -46,7 +46,7 @@ def applies(plan: Plan, data: Any, values: Values) -> bool:
         return False
     if data.num_rows < MANY_ROWS or any(block.kind != "rows" for block in plan.blocks):
         return False
-    prior = block_prior(plan.model, placing.first_unit(data), values, _sites(plan))
+    prior = block_prior(plan.model, placing.first_unit(data), values, block_sites(plan))
     bounded = np.isfinite(prior.low).any() or np.isfinite(prior.high).any()
     return prior.across is None and not bool(bounded)
 
@@ -66,7 +66,8 @@ def fixed_point(plan: Plan, data: Any, values: Values, climb: Climb, rng: Rng) -
         if rate < 0.5 and rate / (1 - rate) * np.max(np.abs(first - point)) < _SHORTEST:
             return values | marginal.at(first)
         second, values, _ = marginal.ahead(first, values)
-        point = _extrapolated(point, first, second)
+        far = leap(point, first, second, _FARTHEST)
+        point = point + far * min(1.0, _LONGEST / max(np.linalg.norm(far), 1e-300))
         if np.max(np.abs(point - second)) < _SHORTEST:
             break
     return values | marginal.at(point)
@@ -89,7 +90,7 @@ class _Marginal:
     def ahead(self, point: FlatPoint, values: Values) -> tuple[FlatPoint, Values, list[Entries]]:
         """Return the point after a step, the mode of the other sites, and the prior's shares."""
         values = self.climb(values | self.at(point))
-        normal = information(self.plan, self.data, values)[1]
+        normal = information(self.plan, self.data, values)
         mean = values
         if isinstance(normal, Dense):
             covariance = normal.covariance()
@@ -97,31 +98,24 @@ class _Marginal:
             mean = values | shifted(self.plan, self.data, values, covariance)
         else:
             variance = normal.variances(np.random.default_rng(self.seed), _PROBES)
-        ends = np.cumsum([np.size(values[name]) for name in _sites(self.plan)])
-        shares = np.split((variance * normal.prior.precision)[: ends[-1]], ends[:-1])
+        ends = np.cumsum([np.size(values[name]) for name in block_sites(self.plan)])
+        shares = np.split(variance * normal.prior.precision, ends[:-1])
         given = {name: jnp.asarray(value) for name, value in mean.items()}
-        # Behind the blocks come sites whose priors need not be normal.
-        own = variance[: ends[-1]]
 
         def objective(flat: np.ndarray) -> tuple[Any, Any]:
             at = self.unravel(jnp.asarray(flat))
-            value, slope = _expected(self.plan, self.row, given, jnp.asarray(own), at)
+            value, slope = _expected(self.plan, self.row, given, jnp.asarray(variance), at)
             return value, ravel_pytree(slope)[0]
 
         return np.asarray(maximised(objective, point).x), values, shares
 
 
-def _extrapolated(x0: np.ndarray, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
-    """Extrapolate two steps by SQUAREM's S3 step (Varadhan and Roland 2008), within bounds."""
+def leap(x0: np.ndarray, x1: np.ndarray, x2: np.ndarray, farthest: float = np.inf) -> np.ndarray:
+    """Return SQUAREM's S3 step of at most so many steps (Varadhan and Roland 2008)."""
     step, curvature = x1 - x0, x2 - 2 * x1 + x0
     length = np.linalg.norm(step) / max(np.linalg.norm(curvature), 1e-300)
-    length = min(max(length, 1.0), _FARTHEST)
-    leap = 2 * length * step + length**2 * curvature
-    return np.asarray(x0 + leap * min(1.0, _LONGEST / max(np.linalg.norm(leap), 1e-300)))
-
-
-def _sites(plan: Plan) -> Sites:
-    return tuple(name for block in plan.blocks for name in block.sites)
+    length = min(max(length, 1.0), farthest)
+    return np.asarray(2 * length * step + length**2 * curvature)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -129,7 +123,7 @@ def _expected(
     plan: Plan, row: Any, values: Values, variance: EntryArray, coordinates: Values
 ) -> tuple[Array, Values]:
     """Return the expected log density of the hyper-parameters, and its gradient."""
-    sites = _sites(plan)
+    sites = block_sites(plan)
     entries = jnp.concatenate([jnp.ravel(values[name]) for name in sites])
 
     def density(coordinates: Values) -> Array:

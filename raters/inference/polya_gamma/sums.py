@@ -37,9 +37,6 @@ from raters.program.placing import everywhere
 _COPIES, _ENTRIES = 256, 1 << 20
 # Longest vector of float32 that is one atomic operation.
 _LONGEST = 4
-# Mean number of votes of a row up to which Devroye's sampler, whose cost is proportional to it, is
-# the faster one.
-_FEW_VOTES = 3.0
 # Parts with more entries than this are solved by conjugate gradients together with all others.
 _LARGEST_PART = 64
 
@@ -50,7 +47,6 @@ class How(NamedTuple):
     weights: Literal["mean", "curvature", "draw", "given"]
     mesh: Mesh | None = None
     single: bool = False
-    host: bool = False
     accelerated: bool = False
     limit: int = DENSE_LIMIT
 
@@ -174,8 +170,7 @@ def drawn_weights(key: Array, votes: PerRow, logits: PerRow, how: How) -> PerRow
     """Draw ω of each row, or several of each."""
     # Row by row, so that the numbers do not depend on how many rows of count 0 come behind.
     votes, each = votes.T, logits.T
-    given = key, votes.ravel(), each.ravel()
-    drawn = augmentation.draw_compiled(*given, single=how.single, host=how.host)
+    drawn = augmentation.draw_series(key, votes.ravel(), each.ravel(), single=how.single)
     return drawn.reshape(each.shape).T
 
 
@@ -312,22 +307,13 @@ def entry_densities(sums: list[Sums], entries: EntryArray) -> EntryArray:
     return shift * entries - diagonal * entries**2 / 2
 
 
-def log_integral(sums: list[Sums], division: Division | None) -> Scalar:
-    """Return the log density of rows, their block integrated out, but for terms of offsets."""
-    prior, (shift, diagonal) = sums[0].prior, _totals(sums)
-    square, log_scale = shift**2 / diagonal, jnp.log(diagonal) / 2
-    if not is_separate(sums):
-        factor, half = _halved(sums, division)
-        square, log_scale = half**2, jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1))
-    known = prior.precision > 0
-    of_prior = jnp.where(known, jnp.log(jnp.where(known, prior.precision, 1.0)), 0.0).sum() / 2
-    if prior.across is not None:
-        own = jnp.diag(prior.precision) + prior.across
-        of_prior = jnp.log(jnp.diag(jnp.linalg.cholesky(own))).sum()
-        of_prior -= prior.mean @ (own @ prior.mean) / 2
-    else:
-        of_prior -= jnp.where(known, prior.precision * prior.mean**2, 0.0).sum() / 2
-    return square.sum() / 2 - log_scale.sum() + of_prior
+def log_integral(sums: list[Sums]) -> Scalar:
+    """Return the log of the integral over a block, but for terms of offsets and of its prior."""
+    shift, diagonal = _totals(sums)
+    if is_separate(sums):
+        return (shift**2 / diagonal - jnp.log(diagonal)).sum() / 2
+    factor, half = _halved(sums, None)
+    return (half**2).sum() / 2 - jnp.log(jnp.diagonal(factor)).sum()
 
 
 def _entry_by_entry(
@@ -440,18 +426,17 @@ class Conditional:
         across = [one.across for one in self.sums if one.across is not None]
         if is_separate(self.sums) or len(across) < sum(len(one.slots) != 1 for one in self.sums):
             return None
-        normal = Dense(self.prior)
-        normal.across += sum(map(np.asarray, across))
-        normal.shift, normal.diagonal = self.shift.copy(), self.diagonal.copy()
-        return normal
+        precision = np.diag(self.diagonal) + sum(map(np.asarray, across))
+        if self.prior.across is not None:
+            precision += self.prior.across
+        return Dense(self.prior, self.shift, precision)
 
     def slope(self, current: np.ndarray) -> np.ndarray:
         """Return the derivative of the log density at a point."""
-        if is_separate(self.sums):
-            return np.asarray(self.shift - self.diagonal * current)
-        if (normal := self.dense()) is not None:
-            return np.asarray(self.shift - normal.precision() @ current)
-        return np.asarray(self.shift - _times(self.readings, self.sums, current, self.how))
+        slope = self.shift - _times(self.readings, self.sums, current, self.how)
+        if self.prior.across is not None:
+            slope -= self.prior.across @ current
+        return np.asarray(slope)
 
     def draws(self, keys: Array, current: np.ndarray) -> np.ndarray:
         """Return a draw by each key."""
@@ -495,29 +480,25 @@ def _inverse_times(
 
 def first_look(readings: list[list[Reading]], how: How) -> tuple[How, tuple[Division | None, ...]]:
     """Return the settings for the numbers of votes, and the parts that each block falls into."""
-    most, mean, entries = _looked_at(readings, how.mesh)
+    most, entries = _looked_at(readings, how.mesh)
     divisions = [_division_of(*block) for block in zip(readings, entries, strict=True)]
-    host = bool(mean < _FEW_VOTES) and not how.accelerated and how.mesh is None
-    return how._replace(single=bool(most <= 1), host=host), tuple(divisions)
+    return how._replace(single=bool(most <= 1)), tuple(divisions)
 
 
 @partial(jax.jit, static_argnums=1)
-def _looked_at(
-    readings: list[list[Reading]], mesh: Mesh | None
-) -> tuple[Scalar, Scalar, list[Any]]:
-    """Return the largest number of votes of a row, the largest mean number of a block, and the
-    entries of blocks that may divide."""
-    most, mean, entries = jnp.zeros(()), jnp.zeros(()), []
+def _looked_at(readings: list[list[Reading]], mesh: Mesh | None) -> tuple[Scalar, list[Any]]:
+    """Return the largest number of votes of a row, and the entries of blocks that may divide."""
+    most, entries = jnp.zeros(()), []
     for block in readings:
         rows = [reading.rows() for reading in block]
         for votes in (one.votes for one in rows if block[0].block.kind != "class"):
-            most, mean = jnp.maximum(most, votes.max()), jnp.maximum(mean, votes.mean())
+            most = jnp.maximum(most, votes.max())
         may = len(rows) == 1 and rows[0].entry is not None and len(rows[0].entry) > 1
         may = may and mesh is None and rows[0].prior.across is None
         may = may and block[0].block.kind == "rows" and not block[0].block.colours
         may = may and any(jnp.ndim(block[0].values[name]) > 1 for name in block[0].block.sites)
         entries.append(rows[0].stacked().entry if may else None)
-    return *everywhere((most, mean), mesh), entries
+    return everywhere(most, mesh), entries
 
 
 def _division_of(readings: list[Reading], entry: Int[Array, "slot row"] | None) -> Division | None:

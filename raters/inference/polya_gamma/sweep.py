@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from raters.inference.arrays import Scalar
 from raters.inference.polya_gamma import latent_classes, line, ties
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT
 from raters.inference.polya_gamma.plans import Plan
+from raters.inference.polya_gamma.rows import block_prior, split
 from raters.inference.polya_gamma.sums import (
     Division,
     How,
@@ -25,14 +25,16 @@ from raters.inference.polya_gamma.sums import (
     solved,
     sums_of,
 )
-from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
+from raters.inference.polya_gamma.unconstrained import coordinates, is_unbounded, maximised, placed
 from raters.model import Values
-from raters.program import PooledRows, Program, densities, placing
+from raters.program import Program, densities, placing
 
 # Largest numbers of visits of orbits and free sites in a Gibbs sweep, and of steps along a line in
 # all. At 20,000 votes ten visits cost a fifth of the Pólya-Gamma draws, and doubled to quadrupled
 # the smallest effective sample size of Extended-BTL.
 _VISITS, _LINES = 10, 60
+# With more rows for each entry of the blocks, hyper-parameters move about as far given these.
+_MOST_ROWS = 30
 
 
 class Ascent(NamedTuple):
@@ -103,21 +105,6 @@ def expected_classes(plan: Plan, data: Any, values: Values) -> dict[str, Any]:
 
 
 # -------------------------------------------------------------------------------- conditionals
-
-
-@dataclass
-class RunCache:
-    """Facts of the data that stay as they are during a run."""
-
-    first: Any = None
-    constant: float | None = None
-    pooled: PooledRows | None = None
-
-    def row(self, data: Any) -> Any:
-        """Return the first row of the data, which is sliced once."""
-        if self.first is None:
-            self.first = placing.first_unit(data)
-        return self.first
 
 
 def readings_of(
@@ -198,3 +185,37 @@ def visit_free(plan: Plan, row: Any, data: Any, values: Values, key: Array, draw
         joint = partial(densities.log_joint, plan.model, data)
         values = visit(joint, orbits=(), names=reaching, values=values, key=key)
     return values
+
+
+def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> Values:
+    """Draw hyper-parameters by slices together with the entries that they govern, whose distances
+    from their prior means stay the same in standard deviations of their priors."""
+    blocks = [block for block, tie in zip(plan.blocks, plan.ties, strict=True) if tie is None]
+    blocks = [block for block in blocks if block.kind != "counts" and block.column == 0]
+    sites = tuple(name for block in blocks for name in block.sites)
+    sites = tuple(name for name in sites if is_unbounded(plan.supports, name))
+    entries = jnp.concatenate([jnp.zeros(0), *(jnp.ravel(values[name]) for name in sites)])
+    lines = sum(jnp.size(values[name]) for name in plan.hyper)
+    if not lines or data.num_rows * lines > _MOST_ROWS * entries.size:
+        return values
+
+    def prior_at(hyper: Values) -> tuple[Array, Array]:
+        prior = block_prior(plan.model, row, hyper, sites)
+        return prior.mean, jnp.where(prior.precision > 0, prior.precision, 1.0) ** -0.5
+
+    mean, spread = prior_at(values)
+    score = (entries - mean) / spread
+
+    def density(hyper: Values) -> Array:
+        mean, spread = prior_at(hyper)
+        there = hyper | split(mean + score * spread, hyper, sites)
+        return densities.log_joint(plan.model, data, there) + log_volume(spread)
+
+    values = line.visit(density, plan.supports, (), plan.hyper, values, key)
+    mean, spread = prior_at(values)
+    return values | split(mean + score * spread, values, sites)
+
+
+def log_volume(spread: Array) -> Scalar:
+    """Return the log volume element of entries that move with the spread of their prior."""
+    return jnp.log(spread).sum()

@@ -400,13 +400,12 @@ def added(program: Program[Any], marginal: Marginal, draws: Draws, rng: Rng) -> 
         data = jax.tree.map(jnp.asarray, program.data)
         how = _How(program.model, marginal.site, axis, len(program.data.coords[axis]))
         mode = {name: jnp.asarray(value) for name, value in draws.mode.items()}
-        centre = np.asarray(_mode_from_zero(how, data, mode))
+        centre, spread = map(np.asarray, _normal_at_mode(how, data, mode))
         first = next(iter(draws.values.values()))
         number = first.shape[0] * first.shape[1]
         if not draws.stats and number == 1:
             site = np.broadcast_to(centre, (*first.shape[:2], len(centre)))
         elif number * program.data.num_rows > _MOST:
-            spread = np.asarray(_spread_at(how, data, mode, jnp.asarray(centre)))
             noise = rng.standard_normal((*first.shape[:2], len(centre)))
             site = centre + spread * noise
         else:
@@ -483,14 +482,10 @@ class _How:
 
 
 @partial(jax.jit, static_argnums=0)
-def _mode_from_zero(how: _How, data: Any, others: Values) -> EntryArray:
-    return how.mode(data, others, jnp.zeros(how.size), _FROM_AFAR)
-
-
-@partial(jax.jit, static_argnums=0)
-def _spread_at(how: _How, data: Any, others: Values, mode: EntryArray) -> EntryArray:
-    """Standard deviation of each entry by the curvature at its mode."""
-    return 1 / jnp.sqrt(-how.slopes(data, others, mode)[1])
+def _normal_at_mode(how: _How, data: Any, others: Values) -> tuple[EntryArray, EntryArray]:
+    """Mode of each entry, and its standard deviation by the curvature there."""
+    mode = how.mode(data, others, jnp.zeros(how.size), _FROM_AFAR)
+    return mode, 1 / jnp.sqrt(-how.slopes(data, others, mode)[1])
 
 
 @partial(jax.jit, static_argnums=0)

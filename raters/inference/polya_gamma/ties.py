@@ -14,12 +14,9 @@ from numpyro.distributions import biject_to, constraints
 
 from raters.distributions.correlated import given_scores, normal_score
 from raters.inference.arrays import PerJudge
+from raters.inference.polya_gamma.line import golden_step
 from raters.model import Values
 from raters.program import trace
-
-# Reach of a step of EM in unconstrained coordinates, and number of narrowings of it.
-_REACH, _NARROWINGS = 2.0, 40
-_RATIO = (5**0.5 - 1) / 2
 
 
 class Tie(NamedTuple):
@@ -102,14 +99,4 @@ def mode(
         each = log_density(entries) + _log_score(*given, entries)
         return jnp.where(jnp.isnan(each), -jnp.inf, each)
 
-    def narrow(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = ends
-        left, right = high - _RATIO * (high - low), low + _RATIO * (high - low)
-        falls = density(left) > density(right)
-        return jnp.where(falls, low, left), jnp.where(falls, right, high)
-
-    ends = jnp.full_like(start, -_REACH), jnp.full_like(start, _REACH)
-    low, high = jax.lax.fori_loop(0, _NARROWINGS, narrow, ends)
-    middle = (low + high) / 2
-    higher = density(middle) > density(jnp.zeros_like(start))
-    return jnp.where(higher, transform(start + middle), current)
+    return transform(start + golden_step(density, shape=start.shape))
