@@ -20,7 +20,7 @@ from raters.errors.validation import plain_whole
 from raters.inference import base, chains, modes
 from raters.inference.arrays import Flat, Matrix, Rng, Scalar, Sites
 from raters.inference.nuts import STATISTICS
-from raters.inference.polya_gamma import detection, line, panels, plans, unconstrained
+from raters.inference.polya_gamma import detection, line, panels, plans, sweep, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.levels import Level, level_step, levels_of
 from raters.inference.polya_gamma.plans import Plan
@@ -443,10 +443,13 @@ def _moved(
     tried: modes.Tried,
     key: Array,
 ) -> Values:
-    """Move along orbits, draw hyper-parameters by slices, and step to images and other levels."""
+    """Move along orbits, draw hyper-parameters by slices, alone and with what they govern, and step
+    to images and other levels."""
     key, use = jax.random.split(key)
     joint = partial(log_prior, plan.model, row)
     values = line.visit(joint, plan.supports, plan.orbits, plan.hyper, values, use, visits=_VISITS)
+    key, use = jax.random.split(key)
+    values = sweep.interwoven(plan, row, data, values, use)
     for kind, own, order_and_part in zip(kinds, parts, tried, strict=True):
         key, use = jax.random.split(key)
         whole = data if kind[1] else row

@@ -130,7 +130,7 @@ def _around(
         assert metric is not None  # The density is finite at its mode.
         points = jax.vmap(metric.unconstrained)(jnp.asarray(noise))
     else:
-        second = unconstrained.curvature(plan.model, own, data, like, centre, batch_size=_COLUMNS)
+        second = unconstrained.curvature(plan.model, own, data, like, centre)
         unit = 1 / np.sqrt(np.maximum(np.abs(np.diagonal(second)), _LEAST))
         factor = unit[:, None] * inverse_factor((unit[:, None] * second * unit)[None])[0]
         points = centre + noise @ factor.T
