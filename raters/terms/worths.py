@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, Int
 from raters.judgements.counts import mean_ranks
 from raters.judgements.names import shorten
 from raters.judgements.rankings import Rankings
+from raters.judgements.sets import OfferedSets
 from raters.model import Shift, Symmetry, Values
 from raters.terms.rewards import Scaled
 from raters.terms.types import Mixed, data_warnings
@@ -97,8 +98,8 @@ class WorthTypes(Mixed):
         return (*of_types, *of_unbounded(data, self.scale))
 
 
-def item_of(data: Rankings) -> Int[Array, "ranking position"]:
-    """Return the code of the item in each position, any where there is none."""
+def item_of(data: OfferedSets) -> Int[Array, "set position"]:
+    """Return the code of what is in each position, any where there is nothing."""
     return jnp.maximum(jnp.asarray(data.offered), 0)
 
 
