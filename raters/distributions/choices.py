@@ -31,6 +31,11 @@ def of_offered(
     return jnp.where(there, utility, 10 * NOT_OFFERED)
 
 
+def item_of(offered: Int[Array, "set position"]) -> Int[Array, "set position"]:
+    """Return the code of what is in each position, any where there is nothing."""
+    return jnp.maximum(jnp.asarray(offered), 0)
+
+
 def each(of_sets: Any, utility: Positions) -> Any:
     """Numbers of sets, the same for all types that the utilities may have; None stays."""
     if of_sets is None:

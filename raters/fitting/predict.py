@@ -94,8 +94,20 @@ def predict(
     if of_unit and asked.answer_scale != "choice":
         return _class_table(program, asked, values, sizes, lead)
     table = mean_of(_answers(program, asked, each) for each in tables)
-    table, coords = asked.by_answer(table)
-    dims = (*lead, *(axis for axis, one in coords.items() if not isinstance(one, tuple)))
+    coords: dict[str, Any] = {asked.row: np.arange(asked.num_rows)}
+    if asked.answer_scale == "choice":  # In each set, of what it offers.
+        row, position, names = asked.offers()
+        names["by"], table = names.pop("annotator"), table[:, position, row]
+        coords = {"offer": np.arange(len(row))}
+    else:
+        names = asked.question_names()
+        if asked.success is not None:
+            table = table[:, asked.listed_answers().tolist().index(asked.success[1])]
+        else:
+            answers, table = asked.answer_table(table)
+            coords = {"answer": answers} | coords
+    dims = (*lead, *coords)
+    coords |= {name: (dims[-1], column) for name, column in names.items()}
     shape = (*sizes, *table.shape[1:])
     return xr.DataArray(table.reshape(shape), lead | coords, dims, name="probability")
 

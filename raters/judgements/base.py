@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int, Num, Shaped
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import at_most, boolean, checked, finite, one_of, places, whole
 from raters.judgements import row_columns
-from raters.judgements.counts import Codes, Mask, Numbers, Tallies, exact, ranks, summed_by
+from raters.judgements.counts import Codes, Mask, Numbers, Tallies, exact, ranks
 from raters.judgements.display import Tabled
 from raters.judgements.names import (
     Names,
@@ -155,18 +155,12 @@ class Judgements(Tabled):
         column = jnp.broadcast_to(answer, (self.num_rows,))
         return replace(self, **{self.answer: column, "count": None})
 
-    def by_answer(
+    def answer_table(
         self, table: Float[np.ndarray, "draw answer row"]
-    ) -> tuple[Float[np.ndarray, "draw ..."], dict[str, Any]]:
-        """A table of the `listed_answers` as predictions show it, and coordinates of its axes."""
-        coords: dict[str, Any] = {}
-        if self.success is not None:
-            table = table[:, self.listed_answers().tolist().index(self.success[1])]
-        else:
-            answers, axis = self.listed_answers(), self.axes.get(self.answer)
-            coords["answer"] = names_array(self.coords[axis])[answers] if axis else answers
-        names = {name: (self.row, column) for name, column in self.question_names().items()}
-        return table, coords | {self.row: np.arange(self.num_rows)} | names
+    ) -> tuple[Shaped[np.ndarray, " name"], Float[np.ndarray, "draw name row"]]:
+        """Names of the answers, and a table of the `listed_answers` by name."""
+        answers, axis = self.listed_answers(), self.axes.get(self.answer)
+        return answers if axis is None else names_array(self.coords[axis])[answers], table
 
     def answer_words(self, row: int) -> dict[str, float]:
         """Words for the outcomes of one question: names behind codes, or outcomes as text."""
@@ -350,6 +344,8 @@ class Judgements(Tabled):
 
     def codes(self, axis: str) -> Any:
         """Codes of each row along an axis."""
+        if axis == self.row:
+            return np.arange(self.num_rows)
         one_of("axis", axis, self.axes.values())
         column = self.code_columns(axis)[0]
         if not self.of_judges(column):
@@ -361,7 +357,7 @@ class Judgements(Tabled):
     def code_arrays(self, axis: str) -> list[Int[np.ndarray, "row ..."]]:
         """Codes of the rows along an axis, by column."""
         columns = self.code_columns(axis)
-        if len(columns) == 1:
+        if len(columns) < 2:
             return [np.asarray(self.codes(axis))]
         return [np.asarray(getattr(self, column)) for column in columns]
 
@@ -460,10 +456,13 @@ class Judgements(Tabled):
         if answer is not None and not self.summed:
             columns.append(np.asarray(answer))
         _, first, place = np.unique(ranks(columns), return_index=True, return_inverse=True)
-        sums = {"count": None if real.count is None else np.asarray(real.count)}
+        sums = {"count": np.asarray(real.weight)}
         if answer is not None and self.summed:
             sums[self.answer] = np.asarray(answer)
-        sums = {name: exact(summed_by(place, column)) for name, column in sums.items()}
+        sums = {
+            name: exact(np.apply_along_axis(lambda one: np.bincount(place, one), 0, column))
+            for name, column in sums.items()
+        }
         return replace(real.rows(first), **sums)._slim()
 
     # ---------------------------------------------------------------- questions

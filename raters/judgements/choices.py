@@ -9,7 +9,7 @@ from typing import Any, Self
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float, Num
+from jaxtyping import Bool, Float
 
 from raters.errors import refuse_data
 from raters.errors.validation import boolean, is_list
@@ -58,9 +58,8 @@ class Choices(OfferedSets):
 
     Parameters
     ----------
-    set, annotator : int array, shape (set,)
-        Codes of the set's name, ascending, and of the chooser. A part of the data has some sets
-        only, and keeps all names.
+    annotator : int array, shape (set,)
+        Code of the chooser.
     offered : int array, shape (set, position)
         Codes of the alternatives offered, ascending; −1 where a set has fewer.
     chosen : float array, shape (set, position), or None
@@ -77,7 +76,7 @@ class Choices(OfferedSets):
     chooser_centre, chooser_scale : float array, shape (chooser_feature,), or None
         What these were centred and scaled by.
     sets, alternatives, annotators, feature_names, chooser_names : tuple
-        The names, in code order.
+        The names, of the sets in their order and of the others by code.
 
     Examples
     --------
@@ -90,7 +89,6 @@ class Choices(OfferedSets):
     (2, 3, ('price',))
     """
 
-    set: Any
     annotator: Any
     offered: Any = of_axes("set", "position")
     chosen: Any = of_axes("set", "position")
@@ -107,7 +105,7 @@ class Choices(OfferedSets):
     feature_names: tuple[Any, ...] = static(())
     chooser_names: tuple[Any, ...] = static(())
 
-    axes = {"set": "set", "annotator": "annotator", "offered": "alternative"}
+    axes = {"annotator": "annotator", "offered": "alternative"}
     names = {"set": "sets", "alternative": "alternatives", "annotator": "annotators"}
     names |= {"feature": "feature_names", "chooser_feature": "chooser_names"}
     answer = "chosen"
@@ -335,7 +333,8 @@ class Choices(OfferedSets):
         values, described = _by_alternative(rows, listed["features"], specific, names[1])
         fields = _scaled("features", values, described, like, group)
         fields |= _scaled("choosers", of_choosers, listed["choosers"], like)
-        fields |= _in_sets(group, rows | {"features": fields["features"]})
+        offered = rows["alternative"].astype(np.int32)
+        fields |= _in_sets(group, rows | {"features": fields["features"], "offered": offered})
         if (chosen := fields["chosen"]) is not None:
             total = chosen.sum(1)
             fields["count"] = None if (total == 1).all() else total.astype(np.float32)
@@ -368,35 +367,21 @@ class Choices(OfferedSets):
 
     answers = OfferedSets.listed_answers
 
-    def by_answer(
-        self, table: Float[np.ndarray, "draw position set"]
-    ) -> tuple[Float[np.ndarray, "draw offer"], dict[str, Any]]:
-        """A table of the positions by offer: an alternative of a set."""
-        row, position, names = self._offers()
-        coords = {name: ("offer", column) for name, column in names.items()}
-        coords["by"] = coords.pop("annotator")
-        return table[:, position, row], {"offer": np.arange(len(row))} | coords
-
-    def _offers(self) -> tuple[Codes, Codes, dict[str, Any]]:
+    def offers(self) -> tuple[Codes, Codes, dict[str, Any]]:
         """Set and position of each alternative that was offered, and names."""
         row, position = np.nonzero(self.there)
-        codes = self.set[row], np.asarray(self.offered)[row, position], self.annotator[row]
+        codes = {"set": row, "alternative": np.asarray(self.offered)[row, position]}
+        codes["annotator"] = np.asarray(self.annotator)[row]
         names = {
-            axis: names_array(self.coords[axis])[np.asarray(code)]
-            for axis, code in zip(("set", "alternative", "annotator"), codes, strict=True)
+            axis: names_array(self.coords[axis])[np.asarray(code)] for axis, code in codes.items()
         }
         return row, position, names
-
-    def single_outcomes(self) -> tuple[Codes, Codes, Numbers]:
-        """Set, position and number of the choices of each alternative."""
-        chosen = np.asarray(self.chosen)
-        row, position = np.nonzero(chosen)
-        return row, position, chosen[row, position]
 
     def check(self) -> None:
         """Raise unless sets have two alternatives or more, and as many choices as they count."""
         super().check()
-        self._refuse("set", np.diff(self.set, prepend=-1) <= 0, "sets must ascend, each in one row")
+        if len(self.sets) != self.num_rows:
+            refuse_data("sets", self.sets[:5], "does not name each set", "give one name for each")
         expected = "a set has two alternatives or more, and as many choices of them as it counts"
         self._refuse("offered", (self.there.sum(1) < 2)[:, None], expected)
         if self.chosen is not None:
@@ -408,55 +393,40 @@ class Choices(OfferedSets):
 
     def per_row(self, times: Any) -> Any:
         """Times of the sets, also from those of the rows of `to_frame`, the same in each set."""
-        there = self.there
-        if np.shape(times) != (there.sum(),):
+        size = self.there.sum(1)
+        if np.shape(times) != (size.sum(),):
             return times
-        table = np.zeros(there.shape)
-        table[there] = times
-        if (table != table[:, :1])[there].any():
+        first = times[np.cumsum(size) - size]
+        if (np.repeat(first, size) != times).any():
             problem = "differs between the rows of a set, which is one choice"
             refuse_data("time", problem=problem, expected="give one time for each set")
-        return table[:, 0]
+        return first
 
-    def with_names(self, axis: str, names: Names) -> Self:
-        """The same judgements in the codes of other names; sets ascend by theirs."""
-        moved = super().with_names(axis, names)
-        return moved.rows(np.argsort(moved.set, kind="stable")) if axis == "set" else moved
+    # Parts keep all names, so that they share what is compiled.
+    take = OfferedSets.rows  # type: ignore[assignment]
 
-    def _question(self, without: tuple[str, ...] = ()) -> list[Num[np.ndarray, "set ..."]]:
-        # Sets are equal whatever they are called.
-        return super()._question((*without, "set"))
-
-    def questions(self) -> Self:
-        """Each set once for each chooser, without what was chosen and without counts."""
-        return super().questions()._only(slice(None))
+    def rows(self, index: Any) -> Self:
+        """The given sets, with their names."""
+        places = np.arange(self.num_rows)[index].tolist()
+        return replace(super().rows(index), sets=tuple(self.sets[place] for place in places))
 
     def aggregate(self) -> Self:
         """Equal sets of one chooser as one set with a count, under the name of the first; the
         likelihood does not change but for a constant."""
-        cells = super().aggregate()
-        return cells._only(np.argsort(cells.set))
+        cells, place = super().aggregate(), {name: at for at, name in enumerate(self.sets)}
+        return cells.rows(np.argsort([place[name] for name in cells.sets]))
 
     def single(self) -> Self:
         """One set for each choice, without counts."""
         real = self.unpadded()
         if real.count is None:
             return real
-        row, position, number = real.single_outcomes()
-        many = np.repeat(np.arange(len(row)), number.round().astype(np.int64))
+        row, position = np.nonzero(real.chosen)
+        number = np.asarray(real.chosen)[row, position].round().astype(np.int64)
+        many = np.repeat(np.arange(len(row)), number)
         chosen = position[many, None] == self.listed_answers()
-        names = tuple(range(len(many)))
         part = replace(real.rows(row[many]), chosen=chosen.astype(np.float32), count=None)
-        return replace(part, set=np.arange(len(many), dtype=np.int32), sets=names)
-
-    def _only(self, rows: Any) -> Self:
-        """The given sets under new codes, with their names alone."""
-        part = self.rows(rows)
-        names = tuple(self.sets[code] for code in np.asarray(part.set))
-        return replace(part, set=np.arange(len(names), dtype=np.int32), sets=names)
-
-    def _of_judges(self, stay: Bool[np.ndarray, " annotator"]) -> Self:
-        return self._only(stay[np.asarray(self.annotator)])
+        return replace(part, sets=tuple(range(len(many))))
 
     # ---------------------------------------------------------------- tables
 
@@ -465,7 +435,7 @@ class Choices(OfferedSets):
         ``alternative``, ``annotator``, ``chosen`` where the choices are known, and the features in
         their own units."""
         real = self.unpadded()
-        row, position, columns = real._offers()
+        row, position, columns = real.offers()
         if real.chosen is not None:
             columns["chosen"] = np.asarray(real.chosen)[row, position].astype(np.int64)
         for parameter, fields in self.standardised.items():
@@ -481,7 +451,8 @@ class Choices(OfferedSets):
         if (codes := result["constant_data"].get("alternative_code")) is None:
             return arrays
         # Results had a row for each alternative of each set.
-        return arrays | _in_sets(arrays["set"], arrays | {"alternative": np.asarray(codes)})
+        group = np.asarray(result["constant_data"]["set_code"])
+        return arrays | _in_sets(group, arrays | {"offered": np.asarray(codes)})
 
 
 # ---------------------------------------------------------------- reading
@@ -492,21 +463,14 @@ def _in_sets(group: Codes, rows: Mapping[str, Any]) -> dict[str, Any]:
     sets, first, row = np.unique(group, return_index=True, return_inverse=True)
     position = place_within(group)
     shape = len(sets), int(position.max(initial=0)) + 1
-    fields = {"set": sets.astype(np.int32), "annotator": rows["annotator"][first].astype(np.int32)}
-    fields["count"] = rows["count"][first] if "count" in rows else None
-    for name, given in {
-        "offered": "alternative",
-        "chosen": "chosen",
-        "features": "features",
-    }.items():
-        column = rows.get(given)
-        if column is not None:
-            nothing = -1 if name == "offered" else 0
-            table = np.full((*shape, *column.shape[1:]), nothing, column.dtype)
-            table[row, position] = column
-            column = table
-        fields[name] = column
-    return fields | {"offered": fields["offered"].astype(np.int32)}
+    tables: dict[str, Any] = {}
+    for name, nothing in {"offered": -1, "chosen": 0, "features": 0}.items():
+        tables[name] = None
+        if (column := rows.get(name)) is not None:
+            tables[name] = np.full((*shape, *column.shape[1:]), nothing, column.dtype)
+            tables[name][row, position] = column
+    count = rows["count"][first] if "count" in rows else None
+    return tables | {"annotator": rows["annotator"][first].astype(np.int32), "count": count}
 
 
 def _matrix(columns: Sequence[Column], rows: int) -> Features:

@@ -43,15 +43,6 @@ def place_within(codes: Codes) -> Codes:
     return np.asarray(pd.Series(codes).groupby(codes).cumcount())
 
 
-def summed_by(
-    place: Codes, values: Num[np.ndarray, "row ..."] | None
-) -> Float[np.ndarray, "place ..."]:
-    """Sums of the rows of each place; their number for None."""
-    if values is not None and values.ndim > 1:
-        return np.stack([np.bincount(place, column) for column in values.T], axis=1)
-    return np.bincount(place, values)
-
-
 def exact(counts: Num[np.ndarray, " row"]) -> Numbers:
     """Numbers of judgements in the smallest type of floats that holds them as they are."""
     most = float(counts.max(initial=0))

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, get_args
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int, Num
+from jaxtyping import Float, Int, Num, Shaped
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean
@@ -426,16 +426,15 @@ class Rankings(OfferedSets):
         """The item in one position comes first, and no other has a place, where none may tie."""
         return replace(super().all_answered(answer), most_tied=1)
 
-    def by_answer(
+    def answer_table(
         self, table: Float[np.ndarray, "draw position ranking"]
-    ) -> tuple[Float[np.ndarray, "draw item ranking"], dict[str, Any]]:
-        """A table of the positions by item: of the first place, 0 of those not offered."""
+    ) -> tuple[Shaped[np.ndarray, " item"], Float[np.ndarray, "draw item ranking"]]:
+        """Names of all items, and their probabilities of the first place, 0 if not offered."""
         offered = np.asarray(self.offered)
         by_item = np.zeros((len(table), len(self.items), len(offered)), table.dtype)
         row, position = np.nonzero(self.there)
         by_item[:, offered[row, position], row] = table[:, position, row]
-        coords = super().by_answer(table)[1]
-        return by_item, coords | {"answer": names_array(self.items)}
+        return names_array(self.items), by_item
 
     @property
     def instruction(self) -> str:
@@ -563,7 +562,6 @@ class Rankings(OfferedSets):
         best = place[row] == stage[:, None] + 1
         sets = row * (place.shape[1] + 1) + stage + 1
         choices = Choices(
-            set=np.arange(len(row), dtype=np.int32),
             offered=np.where(left[row, stage], offered[row], -1),
             annotator=who[row],
             chosen=np.where(best, count[row, None], 0).astype(np.float32),

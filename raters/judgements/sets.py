@@ -54,14 +54,10 @@ class OfferedSets(Judgements):
 
     def _widened(self, width: int) -> Self:
         """The same sets with more positions."""
-        changes: dict[str, Any] = {
-            name: np.pad(
-                column,
-                [(0, 0), (0, width - column.shape[1]), *[(0, 0)] * (column.ndim - 2)],
-                constant_values=-1 if name == "offered" else 0,
-            )
-            for name, column in self._in_positions().items()
-        }
+        changes: dict[str, Any] = {}
+        for name, column in self._in_positions().items():
+            more = [(0, width - column.shape[1] if axis == 1 else 0) for axis in range(column.ndim)]
+            changes[name] = np.pad(column, more, constant_values=-1 if name == "offered" else 0)
         return replace(self, **changes)
 
     def listed_answers(self) -> Int[np.ndarray, " position"]:

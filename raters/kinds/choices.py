@@ -105,14 +105,11 @@ def shares_of(program: Program[Choices], result: xr.DataTree, level: float) -> x
     found, rng = menus(data), np.random.default_rng(0)
     total = np.bincount(found.of_set, data.weight)[found.menu]
     draws, _ = draws_of(program, result, _MOST_DRAWS, 0)
-    expected: list[Any] = []
-    drawn: list[Any] = []
+    tables = []
     for probs, _ in probs_of_draws(Program(program.model, data), draws, 0):
-        for tables, counts in (
-            (expected, np.asarray(data.weight) * probs),
-            (drawn, replicated(data, probs, rng)),
-        ):
-            tables.append(np.bincount(found.cell, counts.T[data.there]) / total)
+        both = np.asarray(data.weight) * probs, replicated(data, probs, rng)
+        tables.append([np.bincount(found.cell, one.T[data.there]) / total for one in both])
+    expected, drawn = np.swapaxes(tables, 0, 1)
     low, high = np.quantile(drawn, ((1 - level) / 2, (1 + level) / 2), axis=0)
     columns = {
         "choices": total.astype(np.int64),

@@ -35,15 +35,6 @@ def orders(
     return InStages(utility, *asked)
 
 
-def observe(
-    utility: Float[Array, "ranking position"], data: Rankings, propensity: Any = None
-) -> None:
-    """Sample the observed site: the place of each item offered."""
-    order = orders(utility, data, propensity)
-    with numpyro.plate("ranking", data.num_rows):
-        numpyro.sample("place", order, obs=data.place)
-
-
 class RankingModel(TermModel[Rankings]):
     """Model of rankings by choices in stages, with utilities made of terms."""
 
@@ -57,7 +48,9 @@ class RankingModel(TermModel[Rankings]):
             # Each utility needs its own index, as the blocks are read row by row.
             who = jnp.broadcast_to(jnp.asarray(data.annotator)[:, None], data.offered.shape)
             utility = self.predictor.sample(dataclasses.replace(data, annotator=who))
-            observe(utility, data, sample_by_size(data))
+            order = orders(utility, data, sample_by_size(data))
+            with numpyro.plate("ranking", data.num_rows):
+                numpyro.sample("place", order, obs=data.place)
         else:
             weight = self.types.sample_weight()
             order = orders(self.predictor.sample(data), data)

@@ -62,10 +62,9 @@ def doubled(data: Any) -> tuple[Any, Any]:
     """The same judgements in two tables of as many rows as the data have, which compile once."""
     both: tuple[dict[str, Any], dict[str, Any]] = {}, {}
     for name, part in parts_of(data).items():
-        number = part.num_rows
-        place = np.arange(number) % 3
+        place = np.arange(part.num_rows) % 3
         # The rows after the last whole three stay as they are.
-        place[number // 3 * 3 :] = 3
+        place[len(place) // 3 * 3 :] = 3
         for which, table in enumerate(both):
             table[name] = _doubled(part, place, which)
     return with_parts(data, both[0]), with_parts(data, both[1])

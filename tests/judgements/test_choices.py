@@ -158,7 +158,7 @@ def test_a_result_that_was_stored_by_offers_is_read() -> None:
         for name, column in columns.items()
     }
     kept = result["constant_data"].to_dataset().drop_dims(("position",))
-    kept = kept.drop_vars(("set_code", "annotator_code", "count"))
+    kept = kept.drop_vars(("annotator_code", "count"))
     long = xr.DataTree.from_dict(
         {
             "observed_data": xr.Dataset({"chosen": stored.pop("chosen")}),

@@ -10,14 +10,13 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from raters.distributions.choices import Choice, NestedChoice, ProbitChoice, of_offered
+from raters.distributions.choices import Choice, NestedChoice, ProbitChoice, item_of, of_offered
 from raters.errors import Reason, refuse
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
 from raters.model import Values
 from raters.models.choices._names import groups_of, names_of, unknown_name, why_not_groups
 from raters.models.choices.multinomial_logit import Utility
-from raters.terms.worths import item_of
 
 _NESTS = "nests=(('red bus', 'blue bus'),)"
 _SHARED = "shared=('red bus', 'blue bus')"
@@ -79,7 +78,7 @@ class NestedLogit(Utility):
         own = numpyro.sample("dissimilarity", prior, infer={"event_dims": ["nest"]})
         code = {name: place for place, nest in enumerate(self.nests) for name in nest}
         nests = [code.get(name_text(name), -1) for name in data.alternatives]
-        nest = jnp.array(nests, int)[item_of(data)]
+        nest = jnp.array(nests, int)[item_of(data.offered)]
         return NestedChoice(of_offered(utility, data.offered), nest, own, data.count)
 
     def start(self, data: Choices) -> Values:
@@ -146,7 +145,7 @@ class MultinomialProbit(Utility):
         if self.shared:
             scale = numpyro.sample("shared_scale", dist.HalfNormal(2.0))
             shares = [name_text(name) in self.shared for name in data.alternatives]
-            loading = scale * jnp.asarray(shares, utility.dtype)[item_of(data)]
+            loading = scale * jnp.asarray(shares, utility.dtype)[item_of(data.offered)]
         return ProbitChoice(of_offered(utility, data.offered), loading, data.count)
 
     def start(self, data: Choices) -> Values:

@@ -12,14 +12,13 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.distributions import ScaledNormal
-from raters.distributions.choices import Choice, each, of_offered
+from raters.distributions.choices import Choice, each, item_of, of_offered
 from raters.errors import Reason, refuse
 from raters.judgements.choices import Choices
 from raters.judgements.names import shorten
 from raters.model import Shift, Symmetry, Values
 from raters.models.choices._collinear import collinear_features
 from raters.models.settings import CheckedModel
-from raters.terms.worths import item_of
 
 # Standard deviations of the features that the coefficients of a site are of.
 SCALES = {"coefficient": "scale", "interaction": "chooser_scale"}
@@ -133,7 +132,7 @@ def sample_terms(model: Utility, data: Choices, num_types: int | None = None) ->
 def utility_of(sites: Values, data: Choices) -> Float[Array, "set position *type"]:
     """Utility of each alternative of each set, up to a number of the set."""
     utility: Array = jnp.zeros(())
-    item = item_of(data)
+    item = item_of(data.offered)
     if "coefficient" in sites:
         # Back in the user's units, less their means.
         utility = utility + (data.features * data.scale) @ sites["coefficient"]
