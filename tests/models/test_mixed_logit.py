@@ -58,12 +58,10 @@ def test_probabilities_are_those_of_own_coefficients(choices) -> None:
     own = np.tile(values["coefficient"], (PEOPLE, 1))
     own[:, 1] += values["taste"][:, 0]
     x = np.asarray(choices.features) * choices.scale
-    who, what = choices.annotator, choices.offered
-    utility = (x * own[who][:, None]).sum(-1) + values["constant"][what]
-    groups = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])[what]
-    utility += (groups * values["error_component"][who][:, None]).sum(-1)
-    chosen = choices.chosen > 0
-    expected = utility[chosen] - scipy.special.logsumexp(utility, axis=1)
+    utility = (x * own[choices.annotator][:, None]).sum(-1) + values["constant"][choices.offered]
+    groups = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])[choices.offered]
+    utility += (groups * values["error_component"][choices.annotator][:, None]).sum(-1)
+    expected = utility[choices.chosen > 0] - scipy.special.logsumexp(utility, axis=1)
     with jax.enable_x64(True):
         got = np.asarray(pointwise_log_likelihood(model, choices, values))
     np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6)
