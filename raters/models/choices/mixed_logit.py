@@ -152,11 +152,11 @@ class MixedLogit(Utility):
             taste = self._sample_tastes(data, places)
             self._own_coefficients(sites["coefficient"][places] + taste)
             columns = (data.features * data.scale)[..., places]
-            utility = utility + (columns * taste[annotator][:, None]).sum(-1)
+            utility = utility + jnp.einsum("spf,sf->sp", columns, taste[annotator])
         if self.error_components:
             effect = self._sample_components(len(data.annotators))
             within = jnp.asarray(inside(self.error_components, data))[data.offered]
-            utility = utility + (within * effect[annotator][:, None]).sum(-1)
+            utility = utility + jnp.einsum("spc,sc->sp", within, effect[annotator])
         return utility
 
     def _sample_tastes(
