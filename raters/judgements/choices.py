@@ -598,7 +598,7 @@ def _check_sets(
         refuse_data("alternative", alternatives[what[row]], problem, expected)
     size = np.bincount(group, minlength=num_sets)
     advice = "leave out such sets, or add the rows of what was offered and not chosen"
-    problems = {"has one alternative, which says nothing": (size == 1, advice)}
+    problems = {"offers fewer than two alternatives, which says nothing": (size < 2, advice)}
     if "chosen" in rows:
         total = np.bincount(group, rows["chosen"], num_sets)
         advice = "a set needs one; give a choice of none a row of its own, such as 'none'"
