@@ -71,8 +71,8 @@ def survey(folder: Path) -> rt.Choices:
 def of_xlogit(choices: rt.Choices) -> Callable[[], float]:
     """Function that fits xlogit and gives its log-likelihood."""
     sets, modes = choices.num_sets, choices.num_alternatives
-    place = np.asarray(choices.group) * modes + np.asarray(choices.alternative)
-    raw = np.asarray(choices.features) * choices.scale + choices.centre
+    place = (np.arange(sets)[:, None] * modes + choices.offered)[choices.there]
+    raw = choices.features[choices.there] * choices.scale + choices.centre
     x = np.zeros((sets * modes, raw.shape[1]))
     x[place] = raw
     one = np.tile(np.eye(modes)[:, 1:], (sets, 1))
@@ -82,7 +82,7 @@ def of_xlogit(choices: rt.Choices) -> Callable[[], float]:
         parts.append(one * np.repeat(income, modes, axis=0))
     matrix = np.concatenate(parts, axis=1)
     there, taken = np.zeros(len(x)), np.zeros(len(x))
-    there[place], taken[place] = 1.0, np.asarray(choices.chosen)
+    there[place], taken[place] = 1.0, choices.chosen[choices.there]
     names = [f"x{number}" for number in range(matrix.shape[1])]
     ids, alts = np.repeat(np.arange(sets), modes), np.tile(np.arange(modes), sets)
 

@@ -36,16 +36,15 @@ _DRAWS = 200
 def of_xlogit(choices: rt.Choices, method: str = "BFGS") -> Callable[[], Any]:
     """Function that fits xlogit, all coefficients normal and constants fixed."""
     sets, modes = choices.num_sets, choices.num_alternatives
-    place = np.asarray(choices.group) * modes + np.asarray(choices.alternative)
+    place = (np.arange(sets)[:, None] * modes + choices.offered)[choices.there]
     x = np.zeros((sets * modes, len(choices.feature_names)))
-    x[place] = np.asarray(choices.features) * choices.scale + choices.centre
+    x[place] = choices.features[choices.there] * choices.scale + choices.centre
     there, taken = np.zeros(len(x)), np.zeros(len(x))
-    there[place], taken[place] = 1.0, np.asarray(choices.chosen)
+    there[place], taken[place] = 1.0, choices.chosen[choices.there]
     random = [f"x{number}" for number in range(x.shape[1])]
     fixed = [f"c{number}" for number in range(1, modes)]
     matrix = np.concatenate([x, np.tile(np.eye(modes)[:, 1:], (sets, 1))], 1)
-    who = np.zeros(sets, int)
-    who[np.asarray(choices.group)] = np.asarray(choices.annotator)
+    who = np.asarray(choices.annotator)
     arguments = {
         "varnames": random + fixed,
         "ids": np.repeat(np.arange(sets), modes),

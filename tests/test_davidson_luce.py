@@ -85,8 +85,8 @@ def test_two_items_are_a_vote_with_ties() -> None:
 
 def test_without_ties_it_is_plackett_luce() -> None:
     utility, place = jnp.array([0.3, -1.0, 0.8, 2.0]), jnp.array([2, 0, 1, -1])
-    ranking, lowest = jnp.zeros(4, int), jnp.array([1])
-    strict = PlackettLuce(utility, ranking, 1, lowest=lowest).log_prob(place)
+    lowest = jnp.array([1])
+    strict = PlackettLuce(utility[None], lowest=lowest).log_prob(place[None])
     ours = DavidsonLuce(utility[None], jnp.zeros(0), lowest=lowest).log_prob(place[None])
     np.testing.assert_allclose(ours, strict, rtol=1e-5)
 

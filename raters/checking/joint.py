@@ -156,8 +156,6 @@ def _answered(asked: Any, outcomes: Outcomes) -> Any:
     """Return the questions of one kind of judgement with outcomes."""
     kind = np.int32 if asked.answer in asked.axes else float
     column = outcomes[0].astype(kind)
-    if asked.answer_scale == "places":
-        column = column.reshape(np.shape(asked.offered))
     answered = dataclasses.replace(asked, **{asked.answer: column})
     return answered.with_truth_of(asked, outcomes[1]) if len(outcomes) > 1 else answered
 
@@ -309,7 +307,7 @@ def _of_outcomes(program: Program[Any], site: dict[str, Any], soft: Values) -> d
         return statistics | {"outcomes × logits": (side * jnp.tanh(read.logits.ravel())).mean()}
     share = fn.responsibilities(value)
     sureness = (share**2).sum(-1).mean()
-    if program.has_truth and not program.data.together:  # Labels, and the classes of items.
+    if program.has_truth and program.data.answer_scale != "choice":  # Labels, and their items.
         statistics["sureness of the classes"] = sureness
         statistics["labels × classes"] = share[fn.group, value].mean()
         first = jnp.mean(value == 0)
@@ -321,7 +319,7 @@ def _of_outcomes(program: Program[Any], site: dict[str, Any], soft: Values) -> d
             part.reshape(-1, share.shape[-1])
             for part in observation(fn, value, jnp.ones_like(share))[:3]
         )
-        agreeing = (share[fn.row_group] * kappa / total * jnp.tanh(logits)).sum(-1).mean()
+        agreeing = (share[fn.group] * kappa / total * jnp.tanh(logits)).sum(-1).mean()
         statistics["sureness of the types"] = sureness
         statistics["outcomes × logits × types"] = agreeing
     else:  # Classes of single rows.

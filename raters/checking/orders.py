@@ -14,8 +14,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from raters.distributions import GroupedMixture
-from raters.distributions.choices import NOT_OFFERED, PlackettLuce
-from raters.distributions.ties import DavidsonLuce
+from raters.distributions.choices import NOT_OFFERED, Orders
 from raters.errors import SettingError
 from raters.judgements.counts import numbers_tied, standing
 from raters.model import Model, Values
@@ -24,7 +23,7 @@ from raters.program.traces import trace
 
 Positions = Float[np.ndarray, "ranking position"]
 # Utilities, and places.
-Drawn = tuple[Float[Array, " row"], Int[Array, " row"]]
+Drawn = tuple[Float[Array, "ranking position"], Int[Array, "ranking position"]]
 OneKey = Key[Array, ""]
 PerRanking = Float[np.ndarray, " ranking"]
 
@@ -114,7 +113,7 @@ def order_draws(
 ) -> Iterator[tuple[OrderDraw, OrderDraw]]:
     """Observed orders, and replicated ones, one draw after the other."""
     data = program.data
-    observed, shape = np.asarray(data.place), np.shape(data.offered)
+    observed = np.asarray(data.place)
     num_draws = len(next(iter(draws.values())))
     keys = jax.random.split(jax.random.key(seed), num_draws)
     size = max(1, _PIECE // max(1, observed.size))
@@ -123,14 +122,14 @@ def order_draws(
         part = {name: value[start : start + size] for name, value in draws.items()}
         utilities, places = _drawn(program.model, known, part, keys[start : start + size])
         for utility, place in zip(np.asarray(utilities), np.asarray(places), strict=True):
-            own = utility.reshape(shape).astype(np.float64)
-            yield OrderDraw(observed, own), OrderDraw(place.reshape(shape), own)
+            own = utility.astype(np.float64)
+            yield OrderDraw(observed, own), OrderDraw(place, own)
 
 
 @partial(jax.jit, static_argnums=0)
 def _drawn(
     model: Model[Any], data: Any, draws: Values, keys: Key[Array, " draw"]
-) -> tuple[Float[Array, "draw row"], Int[Array, "draw row"]]:
+) -> tuple[Float[Array, "draw ranking position"], Int[Array, "draw ranking position"]]:
     def one(part: tuple[Values, OneKey]) -> tuple[Array, Array]:
         values, key = part
         site = trace(model, data, values)[model.observed]
@@ -148,19 +147,18 @@ def utility_and_places(fn: dist.Distribution, value: Array, key: OneKey) -> Draw
     )
 
 
-@utility_and_places.register(PlackettLuce)
-@utility_and_places.register(DavidsonLuce)
-def _(fn: PlackettLuce | DavidsonLuce, value: Array, key: OneKey) -> Drawn:
+@utility_and_places.register
+def _(fn: Orders, value: Array, key: OneKey) -> Drawn:
     return fn.utility, fn.sample(key)
 
 
 @utility_and_places.register
 def _(fn: GroupedMixture, value: Array, key: OneKey) -> Drawn:
     component = fn.component_distribution
-    if not isinstance(component, PlackettLuce):
+    if not isinstance(component, Orders):
         return utility_and_places(component, value, key)
     # Observed orders and those drawn anew are by annotators of the same types.
     class_key, place_key = jax.random.split(key)
-    own = jax.random.categorical(class_key, fn.log_joint(value))[fn.row_group][:, None]
-    utility, place = component.utility, component.sample(place_key)
-    return (jnp.take_along_axis(utility, own, 1)[:, 0], jnp.take_along_axis(place, own, 1)[:, 0])
+    own = jax.random.categorical(class_key, fn.log_joint(value))[fn.group]
+    row, place = jnp.arange(len(own)), component.sample(place_key)
+    return component.utility[row, own], place[row, own]

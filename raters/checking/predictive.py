@@ -114,7 +114,8 @@ def check(
     time : array, shape (row,), optional
         When each row of the fitted data was made, as numbers, to check for drift: read the table
         with ``aggregate=False``. Rows of comparisons and demonstrations are then those of the
-        table; those of labels are sorted by item, stably, and of choices by set and alternative.
+        table; those of labels are sorted by item, stably, and of choices by set: one time for each
+        set, or for each row of ``choices.to_frame()``.
 
     Returns
     -------
@@ -202,7 +203,7 @@ def _layout(program: Program[Any], time: ArrayLike | None) -> Layout:
     times = None
     if time is not None:
         try:
-            times = np.asarray(time, float)
+            times = np.asarray(data.per_row(np.asarray(time, float)))
         except (TypeError, ValueError):
             times = np.asarray(np.nan)
         if times.shape != (data.num_rows,) or not np.isfinite(times).all():

@@ -230,7 +230,7 @@ def _next_questions(
     """The next questions, none of them to a judge who is to be dropped, or why there are none."""
     data, out = task.program.data, set(map(str, verdicts.flagged if verdicts else ()))
     who = [name for name in data.judges if str(name) not in out]
-    if not who or data.together:
+    if not who or data.answer_scale == "choice":
         return None, "" if who else "Everybody is flagged: there is nobody to ask."
     try:
         pool = _pool_of(task.program, who if out else ())

@@ -10,35 +10,53 @@ import numpy as np
 import numpyro.distributions as dist
 from jax import lax
 from jax.scipy.special import log_ndtr
-from jaxtyping import Array, Bool, Float, Int, Num
+from jaxtyping import Array, Float, Int, Num
 from numpyro.distributions import constraints
 
-Codes = Int[Array, " row"]
-PerRow = Float[Array, " row"]
-Table = Float[Array, "set place"]
+Positions = Float[Array, "*set position"]
+Counts = Num[Array, " *set"]
 
 # The log of what is not there: −∞ has no second derivative in `jnp.logaddexp`.
 _NOTHING = -1e30
-#: A row with a lower utility is a position without an item: it is chosen at no stage.
+#: A position with a lower utility has nothing: it is chosen at no stage.
 NOT_OFFERED = -1e8
 
 
+def of_offered(
+    utility: Float[Array, "set position *type"], offered: Int[Array, "set position"]
+) -> Float[Array, "set *type position"]:
+    """Return utilities with the positions last, and that of one which has nothing far below."""
+    utility = jnp.moveaxis(utility, 1, -1)
+    there = jnp.expand_dims(jnp.asarray(offered) >= 0, range(1, utility.ndim - 1))
+    return jnp.where(there, utility, 10 * NOT_OFFERED)
+
+
+def item_of(offered: Int[Array, "set position"]) -> Int[Array, "set position"]:
+    """Return the code of what is in each position, any where there is nothing."""
+    return jnp.maximum(jnp.asarray(offered), 0)
+
+
+def each(of_sets: Any, utility: Positions) -> Any:
+    """Numbers of sets, the same for all types that the utilities may have; None stays."""
+    if of_sets is None:
+        return None
+    return jnp.expand_dims(jnp.asarray(of_sets), range(1, utility.ndim - 1))
+
+
 class OfSets(dist.Distribution):
-    """Observations of sets of rows, of which the likelihood is a product over sets."""
+    """Observations of sets of things, whose utilities have an axis of positions last.
+
+    With a utility for each class, batch shape (set, class), it is a component of `GroupedMixture`,
+    whose groups are of sets.
+    """
+
+    pytree_data_fields: tuple[str, ...] = ("utility", "count")
 
     def __init__(
-        self,
-        utility: PerRow | Float[Array, "row class"],
-        set: Codes,
-        num_sets: int,
-        count: Float[Array, " set"] | None = None,
-        *,
-        validate_args: bool | None = None,
+        self, utility: Positions, count: Counts | None = None, *, validate_args: bool | None = None
     ) -> None:
-        self.utility, self.set, self.num_sets, self.count = utility, set, num_sets, count
-        # A mixture takes care of the rows, and has them as its own event.
-        event = tuple(utility.shape[:1]) if utility.ndim == 1 else ()
-        super().__init__((num_sets, *utility.shape[1:]), event, validate_args=validate_args)
+        self.utility, self.count = utility, count
+        super().__init__(utility.shape[:-1], utility.shape[-1:], validate_args=validate_args)
 
 
 class Choice(OfSets):
@@ -48,86 +66,86 @@ class Choice(OfSets):
 
         \log p(y_S) = \sum_{j \in S} y_j u_j - n_S \log \sum_{j \in S} e^{u_j}
 
-    for :math:`n_S = \sum_{j \in S} y_j` choices. The multinomial coefficient, which depends on no
-    utility, is left out, so that choices counted together have the density of single ones.
-
-    Batch shape (set,); the event is all rows, since sets differ in size. A utility for each class
-    gives batch shape (set, class), as a component of `GroupedMixture`, whose groups are of sets.
+    for :math:`n_S = \sum_{j \in S} y_j` choices, the `count`. The multinomial coefficient, which
+    depends on no utility, is left out, so that choices counted together have the density of single
+    ones.
     """
 
-    pytree_data_fields = ("utility", "set", "count")
-    pytree_aux_fields = ("num_sets",)
-
-    @constraints.dependent_property(is_discrete=True)
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> constraints.Constraint:
-        """Number of times that each row was chosen."""
-        return constraints.independent(constraints.nonnegative, len(self.event_shape))
+        """Number of times that each position was chosen."""
+        return constraints.independent(constraints.nonnegative, 1)
 
-    def _log_totals(self) -> tuple[Float[Array, "set *class"], Float[Array, "set *class"]]:
-        """Return the largest utility of each set, and the log of the sum of e to those less it."""
-        top = jax.ops.segment_max(lax.stop_gradient(self.utility), self.set, self.num_sets)
-        top = jnp.where(jnp.isfinite(top), top, 0.0)
-        total = jax.ops.segment_sum(jnp.exp(self.utility - top[self.set]), self.set, self.num_sets)
-        return top, jnp.log(jnp.where(total > 0, total, 1.0))
+    def log_probs(self) -> Positions:
+        """Return the log-probability of each position to be chosen of its set."""
+        return jax.nn.log_softmax(self.utility)
 
-    def log_probs(self) -> Float[Array, "row *class"]:
-        """Return the log-probability of each row to be chosen of its set."""
-        top, total = self._log_totals()
-        return self.utility - (top + total)[self.set]
-
-    def log_prob(
-        self, value: Num[Array, "*sample row"] | Num[Array, "row 1"], intermediates: Any = None
-    ) -> Float[Array, "*sample set *class"]:
+    def log_prob(self, value: Num[Array, "*set position"], intermediates: Any = None) -> Counts:
         """Return the log-probability of the choices from each set."""
-        top, total = self._log_totals()
-        above = value * (self.utility - top[self.set])
-        own = _by_code(above, self.set, self.num_sets, axis=self.utility.ndim)
+        above = self.utility - lax.stop_gradient(self.utility).max(-1, keepdims=True)
+        total = jnp.log(jnp.exp(above).sum(-1))
+        own: Array = (value * above).sum(-1)
+        return own - (total if self.count is None else self.count * total)
+
+    def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Positions:
+        """Draw how often each position is chosen."""
+        shape, dtype = (*sample_shape, *self.utility.shape), self.utility.dtype
         if self.count is None:
-            return own - total
-        number = self.count if self.utility.ndim == 1 else self.count[:, None]
-        return own - number * total
-
-    def sample(
-        self, key: Array, sample_shape: tuple[int, ...] = ()
-    ) -> Float[Array, "*sample row *class"]:
-        """Draw how often each row is chosen."""
-        shape = (*sample_shape, *self.utility.shape)
-        if self.count is not None:
-            return self._counts(key, shape)
-        noisy = self.utility + jax.random.gumbel(key, shape, self.utility.dtype)
-        first = jnp.moveaxis(noisy, len(sample_shape), 0)
-        top = jax.ops.segment_max(first, self.set, self.num_sets)
-        own = (self.set < self.num_sets).reshape(-1, *(1,) * (first.ndim - 1))
-        chosen = (first == top[self.set]) & own
-        return jnp.moveaxis(chosen.astype(self.utility.dtype), 0, len(sample_shape))
-
-    def _counts(self, key: Array, shape: tuple[int, ...]) -> Float[Array, "*sample row *class"]:
-        """Draw multinomial counts, row by row: binomial given those of the rows before."""
-        assert self.count is not None
-        last = jnp.append(self.set[1:] != self.set[:-1], True)
-        number = jnp.where(self.set < self.num_sets, self.count[self.set], 0.0)
-        first = jnp.append(True, last[:-1])
-        axis = len(shape) - self.utility.ndim
-        before = tuple(shape[:axis]) + tuple(self.utility.shape[1:])
-
-        def draw(carry: tuple[Array, Array], row: Any) -> tuple[tuple[Array, Array], Array]:
-            left, mass = carry
-            key, prob, number, begins, ends = row
-            left = jnp.where(begins, number, left)
-            mass = jnp.where(begins, 1.0, mass)
-            share = jnp.clip(prob / jnp.maximum(mass, 1e-30), 0.0, 1.0)
-            drawn = jax.random.binomial(key, left, share, shape=before, dtype=left.dtype)
-            drawn = jnp.where(ends, left, drawn)
-            return (left - drawn, mass - prob), drawn
-
-        keys = jax.random.split(key, len(self.set))
-        rows = (keys, jnp.exp(self.log_probs()), number, first, last)
-        zero = jnp.zeros(before, self.utility.dtype)
-        _, drawn = lax.scan(draw, (zero, zero), rows)
-        return jnp.moveaxis(drawn, 0, axis)
+            chosen = jax.random.categorical(key, self.utility, shape=shape[:-1])
+            return jax.nn.one_hot(chosen, shape[-1], dtype=dtype)
+        number, probs = jnp.asarray(self.count, dtype), jnp.exp(self.log_probs())
+        return jax.random.multinomial(key, number, probs, shape=shape[:-1])
 
 
-class PlackettLuce(OfSets):
+class Orders(OfSets):
+    r"""Rankings of the things in sets, in part where `places` says how many to give.
+
+    With `lowest`, the worst of those without a place may be named, by a value of −1, by the
+    utilities turned round (the sequential best–worst choice of Marley and Louviere 2005): among the
+    positions R that have no place,
+
+    .. math:: \log p(j_{-1} \mid R) = -u_{j_{-1}} - \log \sum_{j \in R} e^{-u_j} .
+    """
+
+    pytree_data_fields: tuple[str, ...] = ("utility", "count", "places", "lowest")
+
+    def __init__(
+        self,
+        utility: Positions,
+        count: Counts | None = None,
+        places: Counts | None = None,
+        lowest: Counts | None = None,
+        *,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.places, self.lowest = places, lowest
+        super().__init__(utility, count, validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> constraints.Constraint:
+        """Places from 1, 0 for a position without one, and −1 for the worst of those."""
+        least = 0 if self.lowest is None else -1
+        return constraints.independent(constraints.integer_greater_than(least - 1), 1)
+
+    def _with_worst(self, log_probs: Counts, value: Positions) -> Counts:
+        """Add the choice of the worst, and count rankings as often as they were given."""
+        if self.lowest is not None:
+            left = (value <= 0) & (self.utility > NOT_OFFERED)
+            turned = jax.nn.log_softmax(jnp.where(left, -self.utility, _NOTHING))
+            log_probs = log_probs + jnp.where(value < 0, turned, 0.0).sum(-1)
+        return log_probs if self.count is None else self.count * log_probs
+
+    def _draw_worst(self, key: Array, place: Int[Array, "*set position"]) -> Positions:
+        """Draw the worst of those without a place, where it is asked for."""
+        if self.lowest is None:
+            return place
+        left = (place == 0) & (self.utility > NOT_OFFERED)
+        worst = jax.random.categorical(key, jnp.where(left, -self.utility, -jnp.inf))
+        is_worst = left & (jnp.arange(place.shape[-1]) == worst[..., None])
+        return jnp.where(is_worst & (self.lowest > 0)[..., None], -1, place)
+
+
+class PlackettLuce(Orders):
     r"""Rankings as choices in stages: the best, then the best of the rest (Plackett 1975, Luce
     1959).
 
@@ -136,147 +154,40 @@ class PlackettLuce(OfSets):
         \log p(j_1 \succ \dots \succ j_K)
         = \sum_{k=1}^{K} \Big( u_{j_k} - \log \sum_{j \in R_k} e^{u_j} \Big)
 
-    in which :math:`R_k` are the rows of the ranking that have no place before the k-th. Rows
+    in which :math:`R_k` are the positions of the ranking that have no place before the k-th. Those
     without a place, with a value of 0, are among them at all stages: they were offered and come
     below all placed ones.
-
-    With `lowest`, the worst of the rows without a place may be named, by a value of −1. It is
-    chosen at a last stage, by the utilities turned round (the sequential best–worst choice of
-    Marley and Louviere 2005): among the rows :math:`R` that have no place,
-
-    .. math:: \log p(j_{-1} \mid R) = -u_{j_{-1}} - \log \sum_{j \in R} e^{-u_j} .
-
-    Batch shape (ranking,); the event is all rows. A utility for each class gives batch shape
-    (ranking, class), as a component of `GroupedMixture`, whose groups are of rankings. `log_prob`
-    takes rows in any order within their ranking: a scatter by place takes the part of a sort, which
-    a compiler would carry out again on each program of which the places are constants. It is into a
-    table of rankings by `longest`, the number of rows of the longest one, which a compiled function
-    takes for that of all rows where it is not given.
     """
 
-    pytree_data_fields = ("utility", "set", "count", "places", "lowest")
-    pytree_aux_fields = ("num_sets", "longest")
+    def log_prob(self, value: Num[Array, "*set position"], intermediates: Any = None) -> Counts:
+        """Return the log-probability of each ranking.
 
-    def __init__(
-        self,
-        utility: PerRow | Float[Array, "row class"],
-        set: Codes,
-        num_sets: int,
-        count: Float[Array, " ranking"] | None = None,
-        places: Int[Array, " ranking"] | None = None,
-        lowest: Int[Array, " ranking"] | None = None,
-        longest: int | None = None,
-        *,
-        validate_args: bool | None = None,
-    ) -> None:
-        self.places, self.lowest = places, lowest
-        if longest is None:
-            known = not isinstance(set, jax.core.Tracer)
-            longest = int(np.bincount(set, minlength=1).max()) if known else len(utility)
-        self.longest = longest
-        super().__init__(utility, set, num_sets, count, validate_args=validate_args)
-
-    @constraints.dependent_property(is_discrete=True)
-    def support(self) -> constraints.Constraint:
-        """Places from 1, 0 for a row without one, and −1 for the worst of those."""
-        whole = constraints.nonnegative_integer
-        if self.lowest is not None:
-            whole = constraints.integer_greater_than(-2)
-        return constraints.independent(whole, len(self.event_shape))
-
-    def _of_class(self, utility: PerRow) -> PlackettLuce:
-        """Return the distribution under one class."""
-        settings = self.count, self.places, self.lowest, self.longest
-        return PlackettLuce(utility, self.set, self.num_sets, *settings)
-
-    def _begin(self) -> Int[Array, " ranking"]:
-        """Return the first row of each ranking."""
-        return jnp.searchsorted(self.set, jnp.arange(self.num_sets))
-
-    def log_prob(
-        self, value: Num[Array, "*sample row"] | Num[Array, "row 1"], intermediates: Any = None
-    ) -> Float[Array, "*sample ranking *class"]:
-        """Return the log-probability of each ranking."""
-        value = jnp.asarray(value)
-        if self.utility.ndim > 1:
-            of_class = jax.vmap(lambda utility: self._of_class(utility).log_prob(value[:, 0]), 1, 1)
-            return of_class(self.utility)
-        if value.ndim > 1:
-            return jnp.vectorize(self._log_prob, signature="(r)->(k)")(value)
-        return self._log_prob(value)
-
-    def _log_prob(self, value: Num[Array, " row"]) -> Float[Array, " ranking"]:
-        """Return the log-probability of one ranking of all rows."""
-        utility, own = self.utility, self.set < self.num_sets
-        placed = (value > 0) & own
-        cell = self.set, jnp.where(placed, value.astype(int) - 1, self.longest)
-        in_order = jnp.full((self.num_sets, self.longest), _NOTHING, utility.dtype)
+        A scatter by place takes the part of a sort, which a compiler would carry out again on each
+        program of which the places are constants.
+        """
+        given, utility = jnp.broadcast_arrays(jnp.asarray(value), self.utility)
+        shape, number = utility.shape[:-1], utility.shape[-1]
+        value, utility = given.reshape(-1, number), utility.reshape(-1, number)
+        placed = value > 0
+        cell = jnp.arange(len(value))[:, None], jnp.where(placed, value.astype(int) - 1, number)
+        in_order = jnp.full(utility.shape, _NOTHING, utility.dtype)
         in_order = in_order.at[cell].set(utility, mode="drop")
         # From the last place on: the log of the sum of e to what has no earlier place.
-        unplaced = jnp.where(own & ~placed, utility, _NOTHING)
-        rest = _log_sum(unplaced, self.set, self.num_sets)
+        rest = jax.nn.logsumexp(jnp.where(placed, _NOTHING, utility), axis=1)
         ahead = lax.scan(lambda *both: (jnp.logaddexp(*both),) * 2, rest, in_order.T, reverse=True)
-        stages = jnp.where(in_order > _NOTHING / 2, in_order - ahead[1].T, 0.0)
-        log_probs = stages.sum(1)
-        if self.lowest is not None:
-            log_probs = log_probs + self._log_prob_of_worst(value, own & ~placed)
-        return log_probs if self.count is None else self.count * log_probs
+        log_probs = jnp.where(in_order > _NOTHING / 2, in_order - ahead[1].T, 0.0).sum(1)
+        return self._with_worst(log_probs.reshape(shape), given)
 
-    def _log_prob_of_worst(
-        self, value: Num[Array, " row"], unplaced: Bool[Array, " row"]
-    ) -> Float[Array, " ranking"]:
-        """Return the log-probability of the worst among the rows without a place."""
-        turned = jnp.where(unplaced & (self.utility > NOT_OFFERED), -self.utility, _NOTHING)
-        total = _log_sum(turned, self.set, self.num_sets)
-        chosen = jnp.where((value < 0) & unplaced, turned - total[self.set], 0.0)
-        return jax.ops.segment_sum(chosen, self.set, self.num_sets)
-
-    def sample(
-        self, key: Array, sample_shape: tuple[int, ...] = ()
-    ) -> Int[Array, "*sample row *class"]:
-        """Draw a place for each row."""
-        if self.utility.ndim > 1:
-            keys = jax.random.split(key, self.utility.shape[1])
-            of_class = jax.vmap(lambda u, k: self._of_class(u).sample(k, sample_shape), (1, 0), -1)
-            return of_class(self.utility, keys)
+    def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Int[Array, "*set position"]:
+        """Draw a place for each position."""
         key, key_of_worst = (key, None) if self.lowest is None else jax.random.split(key)
-        noisy = self.utility + jax.random.gumbel(
-            key, (*sample_shape, *self.utility.shape), self.utility.dtype
-        )
-        order = jnp.lexsort((-noisy, jnp.broadcast_to(self.set, noisy.shape)), axis=-1)
-        place = jnp.argsort(order, axis=-1) - self._begin()[self.set] + 1
-        own = self.set < self.num_sets
-        if self.places is not None:
-            own = own & (place <= self.places[self.set])
-        place = jnp.where(own, place, 0).astype(jnp.int32)
-        return place if key_of_worst is None else self._with_worst(key_of_worst, place)
-
-    def _with_worst(
-        self, key: Array, place: Int[Array, "*sample row"]
-    ) -> Int[Array, "*sample row"]:
-        """Draw the worst of the rows without a place."""
-        assert self.lowest is not None
-        noise = jax.random.gumbel(key, place.shape, self.utility.dtype)
-        left = (place == 0) & (self.utility > NOT_OFFERED) & (self.lowest[self.set] > 0)
-        left = left & (self.set < self.num_sets)
-        noisy = jnp.moveaxis(jnp.where(left, noise - self.utility, -jnp.inf), -1, 0)
-        top = jax.ops.segment_max(noisy, self.set, self.num_sets)[self.set]
-        worst = jnp.moveaxis((noisy == top) & jnp.isfinite(noisy), 0, -1)
-        return jnp.where(worst, -1, place)
-
-
-def _by_code(terms: Array, code: Codes, number: int, axis: int) -> Array:
-    """Sum rows by their code; the rows are the first of the last `axis` axes."""
-    rows = jnp.moveaxis(terms, -axis, 0)
-    return jnp.moveaxis(jax.ops.segment_sum(rows, code, number), 0, -axis)
-
-
-def _log_sum(terms: PerRow, code: Codes, number: int) -> Float[Array, " code"]:
-    """Return the log of the sum of e to the terms of each code, and `_NOTHING` without any."""
-    top = jax.ops.segment_max(lax.stop_gradient(terms), code, number)
-    top = jnp.maximum(top, _NOTHING)
-    total = jax.ops.segment_sum(jnp.exp(terms - top[code]), code, number)
-    return top + jnp.log(jnp.where(total > 0, total, 1.0))
+        shape, dtype = (*sample_shape, *self.utility.shape), self.utility.dtype
+        noisy = self.utility + jax.random.gumbel(key, shape, dtype)
+        place = jnp.argsort(jnp.argsort(-noisy)) + 1
+        most = shape[-1] if self.places is None else self.places[..., None]
+        placed = (place <= most) & (self.utility > NOT_OFFERED)
+        place = jnp.where(placed, place, 0).astype(jnp.int32)
+        return place if key_of_worst is None else self._draw_worst(key_of_worst, place)
 
 
 # ---------------------------------------------------------------- errors in common
@@ -291,45 +202,30 @@ class NestedChoice(Choice):
             \frac{e^{\lambda_m I_m}}{\sum_l e^{\lambda_l I_l}}, \qquad
         I_m = \log \sum_{k \in S \cap m} e^{u_k / \lambda_m}
 
-    for j in nest m. A dissimilarity λ of 1 leaves the alternatives of a nest independent, as in
-    `Choice`; near 0, those of a nest are one alternative. It is 1/μ of Biogeme, with the scale of
-    the upper level at 1.
+    for j in nest m; one without a nest, −1, is alone. A dissimilarity λ of 1 leaves the
+    alternatives of a nest independent, as in `Choice`; near 0, those of a nest are one alternative.
+    It is 1/μ of Biogeme, with the scale of the upper level at 1.
     """
 
     def __init__(
         self,
-        utility: PerRow,
-        set: Codes,
-        num_sets: int,
-        nest: Codes,
+        utility: Float[Array, "set position"],
+        nest: Int[Array, "set position"],
         dissimilarity: Float[Array, " nest"],
-        count: Float[Array, " set"] | None = None,
+        count: Counts | None = None,
         *,
         validate_args: bool | None = None,
     ) -> None:
-        log_probs = _log_probs(utility, set, num_sets, nest, dissimilarity)
+        own = nest[..., None] == jnp.arange(len(dissimilarity))
+        scaled = jnp.where(own, utility[..., None] / dissimilarity, _NOTHING)
+        inclusive = jax.nn.logsumexp(scaled, axis=1)
+        # Alternatives of no nest are alone.
+        alone = jnp.where(own.any(-1), _NOTHING, utility)
+        total = jax.nn.logsumexp(jnp.append(alone, dissimilarity * inclusive, axis=1), axis=1)
+        lower = jnp.where(own, scaled + ((dissimilarity - 1) * inclusive)[:, None], 0.0).sum(-1)
+        log_probs = jnp.where(own.any(-1), lower, utility) - total[:, None]
         # Log-probabilities are utilities of which the exponentials sum to 1.
-        super().__init__(log_probs, set, num_sets, count, validate_args=validate_args)
-
-
-def _log_probs(
-    utility: PerRow, set: Codes, num_sets: int, nest: Codes, dissimilarity: Float[Array, " nest"]
-) -> PerRow:
-    """Log-probability of each row to be chosen from its set."""
-    number = dissimilarity.shape[0]
-    cell, cells = set * number + nest, num_sets * number
-    scaled = utility / dissimilarity[nest]
-    top = jax.ops.segment_max(lax.stop_gradient(scaled), cell, cells)
-    there = jnp.isfinite(top)
-    top = jnp.where(there, top, 0.0)
-    total = jax.ops.segment_sum(jnp.exp(scaled - top[cell]), cell, cells)
-    inclusive = top + jnp.log(jnp.where(there, total, 1.0))
-    of_nests = jnp.where(there, jnp.tile(dissimilarity, num_sets) * inclusive, -jnp.inf)
-    # A set without rows, as in padding, has no nest either.
-    some = there.reshape(num_sets, number).any(axis=1)
-    table = jnp.where(some[:, None], of_nests.reshape(num_sets, number), 0.0)
-    upper = of_nests[cell] - jax.nn.logsumexp(table, axis=1)[jnp.minimum(set, num_sets - 1)]
-    return scaled - inclusive[cell] + upper
+        super().__init__(log_probs, count, validate_args=validate_args)
 
 
 # Evenly spaced nodes of the error of the alternative chosen, and of the error in common. The sum of
@@ -356,42 +252,19 @@ class ProbitChoice(Choice):
 
     def __init__(
         self,
-        utility: PerRow,
-        set: Codes,
-        num_sets: int,
-        size: int,
-        loading: PerRow | None = None,
-        count: Float[Array, " set"] | None = None,
+        utility: Float[Array, "set position"],
+        loading: Float[Array, "set position"] | None = None,
+        count: Counts | None = None,
         *,
         validate_args: bool | None = None,
     ) -> None:
-        place = _places(set, num_sets)
-        offered = _table(utility, set, place, (num_sets, size), _NEVER)
-        if loading is None:
-            table = _given(offered)
-        else:
-            loadings = _table(loading, set, place, (num_sets, size), 0.0)
-            table = _averaged(offered, loadings)
-        log_probs = table[jnp.minimum(set, num_sets - 1), jnp.minimum(place, size - 1)]
+        utility = jnp.maximum(utility, _NEVER)
+        log_probs = _given(utility) if loading is None else _averaged(utility, loading)
         # Log-probabilities are utilities of which the exponentials sum to 1.
-        super().__init__(log_probs, set, num_sets, count, validate_args=validate_args)
+        super().__init__(log_probs, count, validate_args=validate_args)
 
 
-def _places(set: Codes, num_sets: int) -> Codes:
-    """Place of each row within its set."""
-    row = jnp.arange(len(set))
-    first = jax.ops.segment_min(row, set, num_sets)
-    return row - first[jnp.minimum(set, num_sets - 1)]
-
-
-def _table(
-    values: PerRow, set: Codes, place: Codes, shape: tuple[int, int], nothing: float
-) -> Table:
-    """Values of rows as a table, with `nothing` where a set is shorter."""
-    return jnp.full(shape, nothing, values.dtype).at[set, place].set(values, mode="drop")
-
-
-def _given(utility: Table) -> Table:
+def _given(utility: Positions) -> Positions:
     """Log-probability of each alternative, with no error in common."""
     size = utility.shape[1]
     ahead = utility[:, :, None] - utility[:, None, :]
@@ -402,7 +275,7 @@ def _given(utility: Table) -> Table:
     return jax.nn.logsumexp(others + weight, axis=-1)
 
 
-def _averaged(utility: Table, loading: Table) -> Table:
+def _averaged(utility: Positions, loading: Positions) -> Positions:
     """Log-probability of each alternative, averaged over the error in common."""
     nodes = jnp.asarray(_COMMON, utility.dtype)
     weight = jnp.asarray(_log_weights(_COMMON), utility.dtype)

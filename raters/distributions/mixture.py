@@ -10,7 +10,6 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float, Int
 from numpyro.distributions import constraints
 
-from raters.distributions.choices import OfSets
 from raters.errors.validation import checked
 
 
@@ -36,8 +35,7 @@ class GroupedMixture(dist.Distribution):
     mixing_distribution : numpyro Categorical
         The class of each group; batch shape () or (group,).
     component_distribution : numpyro distribution, batch shape (row, class)
-        Each row's value, given each class; or `Choice` or `PlackettLuce` of batch shape (set,
-        class), whose sets each have several rows and take the place of rows below.
+        Each row's value, given each class; of `Choice` and `PlackettLuce` the rows are sets.
     group : int array, shape (row,)
         Code of each row's group.
     num_groups : int
@@ -93,21 +91,13 @@ class GroupedMixture(dist.Distribution):
         self.group, self.num_groups, self.count, self.known = group, num_groups, count, known
         self.repeats = repeats
         # The event is all rows, since groups differ in how many they have.
-        rows = component_distribution.set if isinstance(component_distribution, OfSets) else group
-        super().__init__((num_groups,), tuple(rows.shape), validate_args=validate_args)
+        event = (*group.shape, *component_distribution.event_shape)
+        super().__init__((num_groups,), event, validate_args=validate_args)
 
-    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    @constraints.dependent_property(is_discrete=True)
     def support(self) -> constraints.Constraint:
         """Support of the rows."""
         return constraints.independent(self.component_distribution.support, 1)
-
-    @property
-    def row_group(self) -> Int[Array, " row"]:
-        """Code of the group of each row, of sets that of each row of a set."""
-        component = self.component_distribution
-        if not isinstance(component, OfSets):
-            return self.group
-        return self.group[jnp.minimum(component.set, component.num_sets - 1)]
 
     def log_weights(self) -> Float[Array, "group class"]:
         """Return the prior log-probability of each class."""
@@ -183,8 +173,10 @@ class GroupedMixture(dist.Distribution):
         allowed = jnp.where(self._allowed(weights.shape[-1]), weights, -jnp.inf)
         classes = jax.random.categorical(class_key, allowed, shape=(*sample_shape, self.num_groups))
         rows = self.component_distribution.sample(row_key, sample_shape)
-        of_row = classes[..., self.row_group][..., None]
-        return jnp.take_along_axis(rows, of_row, axis=-1)[..., 0], [classes]
+        within = (1,) * self.component_distribution.event_dim
+        of_row = classes[..., self.group].reshape(*sample_shape, -1, 1, *within)
+        axis = len(sample_shape) + 1
+        return jnp.take_along_axis(rows, of_row, axis).squeeze(axis), [classes]
 
 
 def weighted_sum(weight: Array, log_probs: Array) -> Float[Array, ""]:

@@ -11,7 +11,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Num
 from numpyro.distributions import constraints
 
-from raters.distributions.choices import NOT_OFFERED
+from raters.distributions.choices import NOT_OFFERED, Orders
 
 #: Outcomes of a vote, in the order of the log-probabilities: the first side, a tie, the second.
 OUTCOMES = (1.0, 0.5, 0.0)
@@ -104,7 +104,7 @@ PerPosition = Float[Array, "*ranking position"]
 Polynomials = dict[tuple[int, int], Array]
 
 
-class DavidsonLuce(dist.Distribution):
+class DavidsonLuce(Orders):
     r"""Rankings with ties as choices in stages: of the items C in the first place, then of those in
     the next (Davidson–Luce; Firth, Kosmidis and Turner 2019).
 
@@ -140,15 +140,8 @@ class DavidsonLuce(dist.Distribution):
         *,
         validate_args: bool | None = None,
     ) -> None:
-        self.utility, self.propensity, self.count = utility, propensity, count
-        self.places, self.lowest = places, lowest
-        super().__init__(utility.shape[:-1], utility.shape[-1:], validate_args=validate_args)
-
-    @constraints.dependent_property(is_discrete=True, event_dim=1)
-    def support(self) -> constraints.Constraint:
-        """Places from 1, equal ones with a gap behind them; 0 for none, and −1 for the worst."""
-        least = 0 if self.lowest is None else -1
-        return constraints.independent(constraints.integer_greater_than(least - 1), 1)
+        self.propensity = propensity
+        super().__init__(utility, count, places, lowest, validate_args=validate_args)
 
     @property
     def _log_prevalence(self) -> Float[Array, " size"]:
@@ -184,11 +177,7 @@ class DavidsonLuce(dist.Distribution):
         chosen = jnp.where(placed, utility / size, 0.0).sum(-1) + number @ prevalence
         chosen = jnp.where((size > len(prevalence)).any(-1), -jnp.inf, chosen)
         log_prob = chosen - jnp.where(is_stage, totals, 0.0).sum(-1)
-        if self.lowest is not None:
-            left_open = ~placed & (utility > NOT_OFFERED)
-            turned = jax.nn.log_softmax(jnp.where(left_open, -utility, NOT_OFFERED), -1)
-            log_prob += jnp.where(value < 0, turned, 0.0).sum(-1)
-        return log_prob if self.count is None else self.count * log_prob
+        return self._with_worst(log_prob, value)
 
     def _log_totals(
         self, utility: PerPosition, most: Int[Array, "*ranking position"]
@@ -239,12 +228,7 @@ class DavidsonLuce(dist.Distribution):
 
         none = jnp.zeros(utility.shape, jnp.int32)
         place, _ = lax.scan(stage, none, jax.random.split(key, number))
-        if self.lowest is None:
-            return place
-        left = there & (place == 0)
-        worst = jax.random.categorical(key_of_worst, jnp.where(left, -utility, -jnp.inf))
-        is_worst = left & (jnp.arange(number) == worst[..., None])
-        return jnp.where(is_worst & (self.lowest > 0)[..., None], -1, place)
+        return self._draw_worst(key_of_worst, place)
 
     def _draw_set(
         self, key: Array, utility: PerPosition, most: Int[Array, " *ranking"]

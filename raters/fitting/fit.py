@@ -201,7 +201,7 @@ def check_whole(data: Judgements) -> None:
         problem = "is a number of equal judgements beside which a fit cannot hold single ones"
         expected = "a row may stand for at most 2**47 (about 1e14)"
         refuse("count", most, problem, expected, error=DataError)
-    if data.unit != data.row and data.num_units < len(data.coords[data.unit]):
+    if data.num_units < len(data.coords[data.unit]):
         raise DataError(
             f"these are {data.num_units} of {len(data.coords[data.unit])} {plural(data.unit)}, as"
             " take(...) gives them, and a fit names all; choose rows of the table, and read it"

@@ -107,9 +107,8 @@ def with_groups(
     if by is not None:
         one_of("by", by, dict.fromkeys((word, data.row)))
     part = Program(model, votes_of(data)) if by == word else program
-    # A word that is also an axis of names, as that of labels is, cannot be the axis of rows, nor
-    # can that of judgements that choose one of several rows.
-    row = data.row if by is None or by in data.coords or data.together else by
+    # A word that is also an axis of names, as that of labels is, cannot be the axis of rows.
+    row = data.row if by is None or by in data.coords else by
     writer = _Writer(part, result, row, str(next(iter(result["observed_data"].data_vars))))
     if by:
         tree["observed_data"] = writer.observed()
@@ -129,7 +128,7 @@ def with_groups(
 def votes_of(data: Judgements) -> Any:
     """One row for each judgement."""
     real: Any = data.unpadded()
-    if real.together and real.count is not None:
+    if real.answer_scale == "choice":
         return real.single()
     if real.count is None or not real.summed:
         return single(real)
@@ -153,7 +152,9 @@ class _Writer:
 
     def _outcomes(self, values: np.ndarray, lead: Mapping[str, Any]) -> xr.Dataset:
         """Outcomes with axes."""
-        coords = {**lead, self.row: np.arange(self.program.data.num_rows)}
+        axes = (self.row, "position")[: np.ndim(values) - len(lead)]
+        sizes = zip(axes, np.shape(values)[len(lead) :], strict=True)
+        coords = {**lead, **{axis: np.arange(size) for axis, size in sizes}}
         return xr.Dataset({self.name: (tuple(coords), values)}, coords)
 
     def observed(self) -> xr.Dataset:
@@ -166,11 +167,13 @@ class _Writer:
         draws, sizes = draws_of(self.program, self.result)
         data, rng = self.program.data, np.random.default_rng(seed)
         answers = np.asarray(data.answers(), float)
-        values = np.empty((sizes[0] * sizes[1], data.num_rows), data.answer_dtype)
+        shape = np.shape(getattr(data, data.answer))
+        values = np.empty((sizes[0] * sizes[1], *shape), data.answer_dtype)
         tables = probs_of_draws(self.program, draws, seed, left_out=left_out)
         for place, (probs, _) in enumerate(tables):
-            values[place] = answers @ replicated(data, probs, rng)
-        return self._outcomes(values.reshape(*sizes, -1), lead_coords(self.result))
+            counts = replicated(data, probs, rng)
+            values[place] = counts.T if len(shape) > 1 else answers @ counts
+        return self._outcomes(values.reshape(*sizes, *shape), lead_coords(self.result))
 
     def prior(self, seed: int, draws: int) -> tuple[xr.Dataset, xr.Dataset]:
         """Draws of the sites, and outcomes under each."""
@@ -269,8 +272,6 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
     sums: list[str] = []
     if program.unit == data.row:  # Rows can be summed to whatever each of them has one code of.
         sums = list(data.row_axes())
-    elif program.unit == data.unit and data.together:  # Whoever answers, answers a whole unit.
-        sums = [data.judge]
     possible = [program.unit, *sums]
     if by not in possible:
         choices = f"choose one of {', '.join(map(repr, possible))}"
@@ -279,8 +280,7 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
         return _with(result, _integrated(program, result))
     table = pointwise(program, result)
     if by != program.unit:
-        codes = data.codes(by) if program.unit == data.row else data.unit_codes(by)
-        present, code = np.unique(codes, return_inverse=True)
+        present, code = np.unique(data.codes(by), return_inverse=True)
         size = (len(code), len(present))
         member = scipy.sparse.coo_array((np.ones(len(code)), (np.arange(len(code)), code)), size)
         rows = table[model.observed].values
@@ -317,7 +317,7 @@ def _integrated(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
             ConvergenceWarning,
             stacklevel=4,
         )
-    present = np.unique(data.unit_codes(judge))
+    present = np.unique(data.codes(judge))
     coords = lead_coords(thinned) | {judge: names_array(data.coords[judge])[present]}
     variable = (("chain", "draw", judge), table[:, present].reshape(*sizes, -1))
     facts = {"monte_carlo_error": error}

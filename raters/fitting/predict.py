@@ -90,19 +90,26 @@ def predict(
                 stacklevel=3,
             )
     lead = lead_coords(result)
-    if program.latent is not None and program.unit == asked.unit and not asked.together:
+    of_unit = program.latent is not None and program.unit == asked.unit
+    if of_unit and asked.answer_scale != "choice":
         return _class_table(program, asked, values, sizes, lead)
     table = mean_of(_answers(program, asked, each) for each in tables)
-    names = {name: (asked.row, column) for name, column in asked.question_names().items()}
-    coords = {**lead, asked.row: np.arange(asked.num_rows), **names}
-    if asked.success is not None:
-        table = table[:, asked.listed_answers().tolist().index(asked.success[1])]
-        dims: tuple[str, ...] = ("chain", "draw", asked.row)
+    coords: dict[str, Any] = {asked.row: np.arange(asked.num_rows)}
+    if asked.answer_scale == "choice":  # In each set, of what it offers.
+        row, position, names = asked.offers()
+        names["by"], table = names.pop("annotator"), table[:, position, row]
+        coords = {"offer": np.arange(len(row))}
     else:
-        dims = ("chain", "draw", "answer", asked.row)
-        coords["answer"], table = asked.answer_table(table)
+        names = asked.question_names()
+        if asked.success is not None:
+            table = table[:, asked.listed_answers().tolist().index(asked.success[1])]
+        else:
+            answers, table = asked.answer_table(table)
+            coords = {"answer": answers} | coords
+    dims = (*lead, *coords)
+    coords |= {name: (dims[-1], column) for name, column in names.items()}
     shape = (*sizes, *table.shape[1:])
-    return xr.DataArray(table.reshape(shape), dims=dims, coords=coords, name="probability")
+    return xr.DataArray(table.reshape(shape), lead | coords, dims, name="probability")
 
 
 def _answers(
@@ -351,6 +358,8 @@ def answer_counts(data: Judgements) -> AnswerTable:
     outcome, number = (np.asarray(x, float) for x in (getattr(data, data.answer), data.weight))
     if not data.summed:
         return np.asarray(outcome == answers[:, None], float)
+    if outcome.ndim > 1:
+        return outcome.T
     if len(answers) != 2:
         raise SettingError(
             f"rows of {type(data).__name__} are sums of judgements with {len(answers)} possible"
@@ -364,39 +373,8 @@ def answer_counts(data: Judgements) -> AnswerTable:
 def replicated(data: Judgements, probs: AnswerTable, rng: np.random.Generator) -> AnswerTable:
     """Numbers of judgements with each answer, drawn."""
     number = np.asarray(data.weight, float)
-    if data.together:
-        real = np.flatnonzero(number > 0)
-        counts = np.zeros((2, len(number)))
-        unit = np.asarray(data.codes(data.unit))[real]
-        counts[:, real] = _chosen(unit, probs[-1, real], number[real], rng)
-        return counts
     if data.summed:
-        first = rng.binomial(number.round().astype(np.int64), np.clip(probs[0], 0, 1))
-        return np.stack([first, number - first]).astype(float)
+        drawn = rng.multinomial(number.round().astype(np.int64), np.clip(probs.T, 0, 1))
+        return np.asarray(drawn.T, float)
     below = np.cumsum(probs, 0)[:-1] < rng.random(probs.shape[1])
     return np.asarray(below.sum(0) == np.arange(len(probs))[:, None], float)
-
-
-def _chosen(
-    unit: Int[np.ndarray, " row"],
-    probs: Float[np.ndarray, " row"],
-    number: Float[np.ndarray, " row"],
-    rng: np.random.Generator,
-) -> AnswerTable:
-    """Multinomial numbers of the judgements that do not choose each row, and that do."""
-    size = np.bincount(unit)
-    begin = np.cumsum(size) - size
-    left, mass = np.zeros(len(size), np.int64), np.ones(len(size))
-    left[unit] = number.round().astype(np.int64)
-    chosen = np.zeros(len(unit))
-    # Binomial numbers, given those of the rows before: all nth rows at a time.
-    for place in range(int(size.max(initial=0))):
-        units = np.flatnonzero(size > place)
-        rows = begin[units] + place
-        share = np.where(
-            size[units] == place + 1, 1.0, probs[rows] / np.maximum(mass[units], 1e-30)
-        )
-        chosen[rows] = rng.binomial(left[units], np.clip(share, 0, 1))
-        left[units] -= chosen[rows].astype(np.int64)
-        mass[units] -= probs[rows]
-    return np.stack([number - chosen, chosen])

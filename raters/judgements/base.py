@@ -70,13 +70,11 @@ class Judgements(Tabled):
         Axis of those who are audited, paid and bounded by quotas.
     known : str, optional
         Column of units with the latent class where it is known, −1 elsewhere.
-    answer_scale : {"nominal", "ordinal", "binary", "places"}
-        What an answer is: a name, a level of a scale with the lowest first, 0 or 1, of which a row
-        holds the sum over its judgements, or places of several things. Of those there are too many
-        to list: predictions and scores are then of `listed_answers`.
-    together : bool
-        Whether the rows of a unit are answered together: each judgement chooses one of them, and
-        the `count` of each row is the number of judgements of its unit.
+    answer_scale : {"nominal", "ordinal", "binary", "choice", "places"}
+        What an answer is: a name, a level of a scale with the lowest first, 0 or 1 or a choice of
+        one of several things, of which a row holds the sums over its judgements, or places of
+        several things. Of those there are too many to list: predictions and scores are then of
+        `listed_answers`.
     again : bool
         Whether a judge who answers a question again tells something new.
     predicted : str
@@ -101,8 +99,7 @@ class Judgements(Tabled):
     unit: ClassVar[str]
     judge: ClassVar[str] = "annotator"
     known: ClassVar[str | None] = None
-    answer_scale: ClassVar[Literal["nominal", "ordinal", "binary", "places"]] = "nominal"
-    together: ClassVar[bool] = False
+    answer_scale: ClassVar[Literal["nominal", "ordinal", "binary", "choice", "places"]] = "nominal"
     again: ClassVar[bool] = False
     pair: ClassVar[tuple[str, str] | None] = None
     success: ClassVar[tuple[str, float] | None] = None
@@ -134,7 +131,7 @@ class Judgements(Tabled):
     @property
     def summed(self) -> bool:
         """True if the outcome of a row is the sum over its judgements, and not that of each."""
-        return self.answer_scale == "binary"
+        return self.answer_scale in ("binary", "choice")
 
     @property
     def listed(self) -> bool:
@@ -262,9 +259,7 @@ class Judgements(Tabled):
         traced = isinstance(judge, jax.core.Tracer)
         if traced or not isinstance(judge, (np.ndarray, jax.Array)) or judge.ndim != 1:
             return f"{type(self).__name__}(...)"  # a tree of something else, or traced
-        number = self.num_units if self.together else self.num_rows
-        if self.has_answers:
-            number = self.num_judgements
+        number = self.num_judgements if self.has_answers else self.num_rows
         sizes = [counted(number, "judgement" if self.has_answers else "question")]
         if number != self.num_rows:
             sizes[0] += f" in {counted(self.num_rows, 'row')}"
@@ -343,10 +338,14 @@ class Judgements(Tabled):
 
     def row_axes(self) -> tuple[str, ...]:
         """Axes along which each row has one code, which log-likelihoods of rows are summed to."""
-        return tuple(axis for axis in self.axes.values() if len(self.code_columns(axis)) == 1)
+        several = {self.axes.get("offered")}
+        axes = (axis for axis in self.axes.values() if axis not in several)
+        return tuple(axis for axis in axes if len(self.code_columns(axis)) == 1)
 
     def codes(self, axis: str) -> Any:
         """Codes of each row along an axis."""
+        if axis == self.row:
+            return np.arange(self.num_rows)
         one_of("axis", axis, self.axes.values())
         column = self.code_columns(axis)[0]
         if not self.of_judges(column):
@@ -358,7 +357,7 @@ class Judgements(Tabled):
     def code_arrays(self, axis: str) -> list[Int[np.ndarray, "row ..."]]:
         """Codes of the rows along an axis, by column."""
         columns = self.code_columns(axis)
-        if len(columns) == 1:
+        if len(columns) < 2:
             return [np.asarray(self.codes(axis))]
         return [np.asarray(getattr(self, column)) for column in columns]
 
@@ -412,12 +411,16 @@ class Judgements(Tabled):
         count, answers = columns["count"], columns[self.answer]
         columns["count"] = exact(np.where(real, 1.0 if count is None else count, 0.0))
         if answers is not None and self.summed:
-            columns[self.answer] = exact(np.where(real, answers, 0.0))
+            columns[self.answer] = exact((real * answers.T).T)
         return replace(self, **columns)
 
     def first_unit(self) -> Self:
         """The first unit, to read a program on; without any, one of count 0."""
         return (self if self.num_units else self.padded(1)).take(slice(0, 1))
+
+    def per_row(self, times: Any) -> Any:
+        """Times of the rows, from what `raters.check` takes."""
+        return times
 
     def _each(self) -> Self:
         """A row with a count as so many rows."""
@@ -453,10 +456,13 @@ class Judgements(Tabled):
         if answer is not None and not self.summed:
             columns.append(np.asarray(answer))
         _, first, place = np.unique(ranks(columns), return_index=True, return_inverse=True)
-        sums = {"count": None if real.count is None else np.asarray(real.count)}
+        sums = {"count": np.asarray(real.weight)}
         if answer is not None and self.summed:
             sums[self.answer] = np.asarray(answer)
-        sums = {name: exact(np.bincount(place, column)) for name, column in sums.items()}
+        sums = {
+            name: exact(np.apply_along_axis(lambda one: np.bincount(place, one), 0, column))
+            for name, column in sums.items()
+        }
         return replace(real.rows(first), **sums)._slim()
 
     # ---------------------------------------------------------------- questions
@@ -636,7 +642,9 @@ class Judgements(Tabled):
         outcome = np.asarray(getattr(self, self.answer), float)
         wrong, words = ~np.isin(outcome, answers), f"one of {shorten(answers, 10)}"
         if self.summed:
-            wrong = ~((outcome >= answers.min() * count) & (outcome <= answers.max() * count))
+            least, most = answers.min() * count, answers.max() * count
+            by_column = outcome.T
+            wrong = ~((by_column >= least) & (by_column <= most)).T
             words = "a sum over its judgements"
         self._refuse(self.answer, wrong, f"it must be {words}")
 

@@ -9,12 +9,11 @@ from typing import Any, Self
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from raters.errors import refuse_data
 from raters.errors.validation import boolean, is_list
-from raters.judgements.counts import Codes, Features, Numbers, exact, place_within, ranks
-from raters.judgements.grouped import Grouped
+from raters.judgements.counts import Codes, Features, Numbers, place_within
 from raters.judgements.names import (
     Names,
     alike,
@@ -39,6 +38,7 @@ from raters.judgements.reading.columns import (
 )
 from raters.judgements.reading.features import OF_CHOOSERS, OF_ITEMS, distinct
 from raters.judgements.roles import number_of, of_axes, same_as, static
+from raters.judgements.sets import OfferedSets
 
 _SUCH = "specific=['time']"
 #: How columns of alternatives are given, by parameter.
@@ -50,41 +50,33 @@ EXAMPLES = {
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Choices(Grouped):
+class Choices(OfferedSets):
     """Choices of one alternative from a set that was offered.
 
-    One row for each alternative of each set; what was not available has no row. Build it with
+    One row for each set, with a position for each alternative that was offered. Build it with
     `from_frame` or `from_wide`; the constructor takes codes that are already right.
 
     Parameters
     ----------
-    group : int array, shape (offer,)
-        Place of each row's set among `unit_code`; ascending.
-    alternative, annotator : int array, shape (offer,)
-        Codes of the alternative, and of the chooser, who is the same in all rows of a set.
-    chosen : float array, shape (offer,), or None
-        How often the alternative was chosen. None when the choices are not known yet, as for
+    annotator : int array, shape (set,)
+        Code of the chooser.
+    offered : int array, shape (set, position)
+        Codes of the alternatives offered, ascending; −1 where a set has fewer.
+    chosen : float array, shape (set, position), or None
+        How often each was chosen. None when the choices are not known yet, as for
         `raters.simulate`.
-    count : float array, shape (offer,), or None
-        Choices made from the row's set, the same in all its rows; 0 in a row that only pads. None
-        means one from each.
-    features : float array, shape (offer, feature), or None
+    count : float array, shape (set,), or None
+        Choices made from the set; 0 in a row that only pads. None means one from each.
+    features : float array, shape (set, position, feature), or None
         Features of the alternatives, centred, and scaled by their standard deviation within sets.
     centre, scale : float array, shape (feature,), or None
         What the features were centred and scaled by.
-    unit_code : int array, shape (unit,)
-        Code of each set, in order. A part of the data has some sets only, and keeps all names.
-    chooser_features : float array, shape (unit, chooser_feature), or None
+    chooser_features : float array, shape (set, chooser_feature), or None
         Features of the chooser of each set, centred and scaled.
     chooser_centre, chooser_scale : float array, shape (chooser_feature,), or None
         What these were centred and scaled by.
     sets, alternatives, annotators, feature_names, chooser_names : tuple
-        The names, in code order.
-    most : int
-        The largest number of rows of a set, or more.
-    even : bool
-        Whether each set of a part of the data has `most` rows, those that it lacks with a count of
-        0, as `padded` makes it.
+        The names, of the sets in their order and of the others by code.
 
     Examples
     --------
@@ -97,35 +89,28 @@ class Choices(Grouped):
     (2, 3, ('price',))
     """
 
-    group: Any
-    alternative: Any
     annotator: Any
-    chosen: Any
-    count: Any
-    features: Any = of_axes("offer", "feature")
-    centre: Any = of_axes("feature")
-    scale: Any = of_axes("feature")
-    unit_code: Any = of_axes("unit")
-    chooser_features: Any = of_axes("unit", "chooser_feature")
-    chooser_centre: Any = of_axes("chooser_feature")
-    chooser_scale: Any = of_axes("chooser_feature")
-    sets: tuple[Any, ...] = static()
-    alternatives: tuple[Any, ...] = static()
-    annotators: tuple[Any, ...] = static()
+    offered: Any = of_axes("set", "position")
+    chosen: Any = of_axes("set", "position")
+    count: Any = None
+    features: Any = of_axes("set", "position", "feature", default=None)
+    centre: Any = of_axes("feature", default=None)
+    scale: Any = of_axes("feature", default=None)
+    chooser_features: Any = of_axes("set", "chooser_feature", default=None)
+    chooser_centre: Any = of_axes("chooser_feature", default=None)
+    chooser_scale: Any = of_axes("chooser_feature", default=None)
+    sets: tuple[Any, ...] = static(())
+    alternatives: tuple[Any, ...] = static(())
+    annotators: tuple[Any, ...] = static(())
     feature_names: tuple[Any, ...] = static(())
     chooser_names: tuple[Any, ...] = static(())
-    most: int = static(1, derived=True)
-    even: bool = static(False)
 
-    axes = {"unit_code": "set", "alternative": "alternative", "annotator": "annotator"}
+    axes = {"annotator": "annotator", "offered": "alternative"}
     names = {"set": "sets", "alternative": "alternatives", "annotator": "annotators"}
     names |= {"feature": "feature_names", "chooser_feature": "chooser_names"}
     answer = "chosen"
-    row = "offer"
-    unit = "set"
-    answer_scale = "binary"
-    together = True
-    success = ("p_chosen", 1.0)
+    row = "set"
+    answer_scale = "choice"
     standardised = {"features": OF_ITEMS, "choosers": OF_CHOOSERS}
 
     # ---------------------------------------------------------------- building
@@ -227,9 +212,8 @@ class Choices(Grouped):
             of_sets[:, feature] = one_each(group, column, read_numbers(column), sets)
         order = np.lexsort((what, group))
         rows = {name: column[order] for name, column in rows.items()}
-        _check_sets(rows, sets, names, counted=counted)
-        known_names = {"sets": sets, "alternatives": names, "annotators": people}
-        return cls._of(rows, known_names, of_sets, listed, specific, like, aggregate)
+        known_names, how = (sets, names, people), {"aggregate": aggregate, "counted": counted}
+        return cls._of(rows, known_names, of_sets, listed, specific, like, **how)
 
     @classmethod
     def from_wide(
@@ -299,7 +283,7 @@ class Choices(Grouped):
         ...     table, choice="took", alternatives=["car", "bus"],
         ...     features={"price": {"car": "price.car", "bus": "price.bus"}})
         >>> choices.num_sets, choices.chosen.tolist()
-        (2, [1.0, 0.0, 0.0, 1.0])
+        (2, [[1.0, 0.0], [0.0, 1.0]])
         """
         boolean("aggregate", aggregate)
         values, names = _alternative_names(alternatives)
@@ -326,50 +310,51 @@ class Choices(Grouped):
         if code is not None:
             rows["chosen"] = (code[group] == what).astype(float)
         of_sets = _matrix(columns.lists["choosers"], columns.rows)
-        sets = tuple(range(columns.rows))
-        _check_sets(rows, sets, names, counted=False)
-        known_names = {"sets": sets, "alternatives": names, "annotators": people}
+        known_names = tuple(range(columns.rows)), names, people
         listed["features"] = tuple(described)
-        return cls._of(rows, known_names, of_sets, listed, specific, like, aggregate)
+        return cls._of(rows, known_names, of_sets, listed, specific, like, aggregate=aggregate)
 
     @classmethod
     def _of(
         cls,
         rows: dict[str, Any],
-        names: dict[str, Names],
+        names: tuple[Names, Names, Names],
         of_choosers: Features,
         listed: Mapping[str, tuple[str, ...]],
         specific: Sequence[str],
         like: Choices | None,
+        *,
         aggregate: bool,
+        counted: bool = False,
     ) -> Choices:
         """Choices from rows in order, with their features scaled."""
+        _check_sets(rows, *names[:2], counted=counted)
         group, values = rows["group"], rows["features"]
-        values, described = _by_alternative(rows, listed["features"], specific, names)
-        features = _scaled("features", values, described, like, group)
-        features |= _scaled("choosers", of_choosers, listed["choosers"], like)
-        columns: dict[str, Any] = {"chosen": None, "count": None}
-        columns |= {"alternative": rows["alternative"].astype(np.int32)}
-        columns |= {"annotator": rows["annotator"].astype(np.int32)}
-        columns |= {"features": features.pop("features")}
-        if (chosen := rows.get("chosen")) is not None:
-            total = np.bincount(group, chosen)[group]
-            columns["chosen"] = chosen.astype(np.float32)
-            columns["count"] = None if (total == 1).all() else total.astype(np.float32)
-        choices = cls.of_all(group, columns, **features, **names)
+        values, described = _by_alternative(rows, listed["features"], specific, names[1])
+        fields = _scaled("features", values, described, like, group)
+        fields |= _scaled("choosers", of_choosers, listed["choosers"], like)
+        offered = rows["alternative"].astype(np.int32)
+        fields |= _in_sets(group, rows | {"features": fields["features"], "offered": offered})
+        if (chosen := fields["chosen"]) is not None:
+            total = chosen.sum(1)
+            fields["count"] = None if (total == 1).all() else total.astype(np.float32)
+            fields["chosen"] = chosen.astype(np.float32)
+        fields |= dict(zip(("sets", "alternatives", "annotators"), names, strict=True))
+        choices = cls(**fields)
         has_features = choices.features is not None or choices.chooser_features is not None
         return choices.aggregate() if aggregate and not has_features else choices
 
     # ---------------------------------------------------------------- facts
 
-    num_sets = same_as("num_units", "Number of sets in this part of the data.")
+    num_sets = same_as("num_rows", "Number of sets in this part of the data.")
     num_alternatives = number_of("alternatives", "Number of alternatives, offered or not.")
     num_choices = same_as("num_judgements", "Number of choices, counts included.")
 
     def warn(self) -> None:
         """Warn about what these data cannot tell: alternatives never or always chosen."""
         offered = self.judgements_by("alternative")
-        taken = self.answers_by("alternative")[:, 1]
+        size = len(self.alternatives)
+        taken = np.bincount(self.offered[self.there], self.chosen[self.there], size)
         prior = "so that the prior alone bounds their constant from"
         sentences = {
             "alternative(s) were never offered": offered == 0,
@@ -380,135 +365,68 @@ class Choices(Grouped):
         }
         warn_of_each({text: (self.alternatives, which) for text, which in sentences.items()})
 
-    # ---------------------------------------------------------------- counts
+    answers = OfferedSets.listed_answers
 
-    @property
-    def set_counts(self) -> Float[np.ndarray, " set"]:
-        """Number of choices made from each set, shape (set,)."""
-        count = np.zeros(self.num_units)
-        np.maximum.at(count, np.asarray(self.group), np.asarray(self.weight, float))
-        return count
-
-    @property
-    def num_judgements(self) -> int:
-        """Number of choices, counts included."""
-        return int(self.set_counts.sum())
-
-    def judgements_by(self, axis: str) -> Int[np.ndarray, " axis"]:
-        """Number of choices from each set, by each chooser, or with each alternative."""
-        if axis not in ("set", "annotator"):
-            return super().judgements_by(axis)
-        codes, size = self.unit_codes(axis), len(self.coords[axis])
-        return np.bincount(codes, self.set_counts, size).astype(np.int64)
-
-    def unit_codes(self, axis: str) -> Int[np.ndarray, " set"]:
-        """Codes of each set along an axis whose codes are the same in all its rows."""
-        if axis == self.unit:
-            return np.asarray(self.unit_code)
-        codes = np.zeros(self.num_units, np.int32)
-        codes[np.asarray(self.group)] = np.asarray(self.codes(axis))
-        return codes
+    def offers(self) -> tuple[Codes, Codes, dict[str, Any]]:
+        """Set and position of each alternative that was offered, and names."""
+        row, position = np.nonzero(self.there)
+        codes = {"set": row, "alternative": np.asarray(self.offered)[row, position]}
+        codes["annotator"] = np.asarray(self.annotator)[row]
+        names = {
+            axis: names_array(self.coords[axis])[np.asarray(code)] for axis, code in codes.items()
+        }
+        return row, position, names
 
     def check(self) -> None:
-        """Raise unless sets have two alternatives or more, one chooser, and counts that fit."""
+        """Raise unless sets have two alternatives or more, and as many choices as they count."""
         super().check()
-        group, weight = np.asarray(self.group), np.asarray(self.weight, float)
-        real, number, who = weight > 0, self.set_counts, self.unit_codes("annotator")
-        size = np.bincount(group[real], minlength=self.num_units)
-        wrong = {
-            # Rows that only pad may have the alternative of another one.
-            "alternative": repeated(group, np.asarray(self.alternative), real) & real,
-            "count": real & (weight != number[group]),
-            "annotator": np.asarray(self.annotator) != who[group],
-            "group": real & (size < 2)[group],
-        }
+        if len(self.sets) != self.num_rows:
+            refuse_data("sets", self.sets[:5], "does not name each set", "give one name for each")
+        expected = "a set has two alternatives or more, and as many choices of them as it counts"
+        self._refuse("offered", (self.there.sum(1) < 2)[:, None], expected)
         if self.chosen is not None:
-            taken = np.bincount(group, np.asarray(self.chosen, float), self.num_units)
-            wrong["chosen"] = (taken != number)[group]
-        expected = "a set has two alternatives or more, each once, one annotator, one count (0 in"
-        expected += " rows that only pad), and as many choices: rt.Choices.from_frame names them"
-        for name, rows in wrong.items():
-            self._refuse(name, rows, expected)
+            chosen = np.asarray(self.chosen)
+            wrong = (chosen.sum(1) != np.asarray(self.weight))[:, None]
+            self._refuse("chosen", wrong | ((chosen != 0) & ~self.there), expected)
 
     # ---------------------------------------------------------------- parts
 
-    def unanswered(self) -> Self:
-        """The sets without what was chosen, as `raters.simulate` takes them; counts stay."""
-        return replace(self, chosen=None)
+    def per_row(self, times: Any) -> Any:
+        """Times of the sets, also from those of the rows of `to_frame`, the same in each set."""
+        size = self.there.sum(1)
+        if np.shape(times) != (size.sum(),):
+            return times
+        first = times[np.cumsum(size) - size]
+        if (np.repeat(first, size) != times).any():
+            problem = "differs between the rows of a set, which is one choice"
+            refuse_data("time", problem=problem, expected="give one time for each set")
+        return first
 
-    def canonical(self) -> Self:
-        """The rows of each set in the order of their alternatives."""
-        order = np.lexsort((np.asarray(self.alternative), np.asarray(self.group)))
-        return self if (order == np.arange(len(order))).all() else self.rows(order)
+    # Parts keep all names, so that they share what is compiled.
+    take = OfferedSets.rows  # type: ignore[assignment]
 
-    def about(self, *, ordered: bool = False) -> Codes:
-        """Number of each row that equal alternatives of equal sets share, whoever chooses."""
-        set_keys = self.canonical()._set_keys()
-        return ranks([set_keys[np.asarray(self.group)], np.asarray(self.alternative)])
-
-    def _set_keys(self) -> Int[np.ndarray, " set"]:
-        """Number of each set that sets of the same alternatives and features share."""
-        group, columns = np.asarray(self.group), [np.asarray(self.alternative)]
-        columns += [] if self.features is None else [np.asarray(self.features)]
-        place = place_within(group)
-        table = np.full((self.num_units, int(place.max(initial=0)) + 1), -1)
-        table[group, place] = ranks(columns)
-        choosers = [] if self.chooser_features is None else [np.asarray(self.chooser_features)]
-        return ranks([table, *choosers])
+    def rows(self, index: Any) -> Self:
+        """The given sets, with their names."""
+        places = np.arange(self.num_rows)[index].tolist()
+        return replace(super().rows(index), sets=tuple(self.sets[place] for place in places))
 
     def aggregate(self) -> Self:
         """Equal sets of one chooser as one set with a count, under the name of the first; the
         likelihood does not change but for a constant."""
-        real = self.unpadded().canonical()
-        if real.num_rows == 0:
-            return real
-        key = ranks([real._set_keys(), real.unit_codes("annotator")])
-        place, first = pd.factorize(key)  # numbered by first appearance
-        return real._merged(np.unique(key, return_index=True)[1][first], place)
-
-    def _merged(self, first: Int[np.ndarray, " new"], place: Int[np.ndarray, " set"]) -> Self:
-        """The sets `first`, each with all choices from the sets that have its `place`."""
-        group = np.asarray(self.group)
-        cells = self._only(first)
-        start = np.searchsorted(np.asarray(cells.group), np.arange(len(first)))
-        row = start[place[group]] + place_within(group)
-        sums: dict[str, Any] = {
-            name: exact(np.bincount(row, np.asarray(column, float), cells.num_rows))
-            for name, column in (("count", self.weight), (self.answer, self.chosen))
-            if column is not None
-        }
-        return replace(cells, **sums)._slim()
-
-    def questions(self) -> Self:
-        """Each set once for each chooser, without what was chosen and without counts."""
-        return replace(self.unanswered().aggregate(), count=None)
+        cells, place = super().aggregate(), {name: at for at, name in enumerate(self.sets)}
+        return cells.rows(np.argsort([place[name] for name in cells.sets]))
 
     def single(self) -> Self:
         """One set for each choice, without counts."""
         real = self.unpadded()
         if real.count is None:
             return real
-        number = real.set_counts.round().astype(np.int64)
-        units = np.repeat(np.arange(real.num_units), number)
-        many = real._only(units)
-        # The nth choice from a set is of the alternative within which n falls.
-        chosen, group = np.asarray(many.chosen, float), np.asarray(many.group)
-        before = np.cumsum(chosen) - chosen
-        below = before - before[np.searchsorted(group, np.arange(len(units)))][group]
-        nth = place_within(units)[group]
-        taken = (below <= nth) & (nth < below + chosen)
-        names = tuple(range(len(units)))
-        return replace(many, chosen=taken.astype(np.float32), count=None, sets=names)
-
-    def _only(self, units: Any) -> Self:
-        """The given sets under new codes, with their names alone."""
-        part = self.take(units)
-        names = tuple(self.sets[code] for code in np.asarray(part.unit_code))
-        codes = np.arange(len(names), dtype=np.int32)
-        return replace(part, unit_code=codes, sets=names)
-
-    def _of_judges(self, stay: Bool[np.ndarray, " annotator"]) -> Self:
-        return self._only(np.flatnonzero(stay[self.unit_codes("annotator")]))
+        row, position = np.nonzero(real.chosen)
+        number = np.asarray(real.chosen)[row, position].round().astype(np.int64)
+        many = np.repeat(np.arange(len(row)), number)
+        chosen = position[many, None] == self.listed_answers()
+        part = replace(real.rows(row[many]), chosen=chosen.astype(np.float32), count=None)
+        return replace(part, sets=tuple(range(len(many))))
 
     # ---------------------------------------------------------------- tables
 
@@ -517,23 +435,42 @@ class Choices(Grouped):
         ``alternative``, ``annotator``, ``chosen`` where the choices are known, and the features in
         their own units."""
         real = self.unpadded()
-        group = np.asarray(real.group)
-        columns: dict[str, Any] = {
-            "set": names_array(real.sets)[np.asarray(real.unit_code)[group]],
-            "alternative": names_array(real.alternatives)[np.asarray(real.alternative)],
-            "annotator": names_array(real.annotators)[np.asarray(real.annotator)],
-        }
+        row, position, columns = real.offers()
         if real.chosen is not None:
-            columns["chosen"] = np.asarray(real.chosen).astype(np.int64)
+            columns["chosen"] = np.asarray(real.chosen)[row, position].astype(np.int64)
         for parameter, fields in self.standardised.items():
             if names := getattr(real, fields[3]):
                 raw: Any = feature_reading.in_units_of_users(real, fields)[0]
-                raw = raw if parameter == "features" else raw[group]
+                raw = raw[row, position] if parameter == "features" else raw[row]
                 columns |= dict(zip(names, raw.T, strict=True))
         return pd.DataFrame(columns)
 
+    @classmethod
+    def _arrays_in(cls, result: Any) -> dict[str, Any]:
+        arrays = super()._arrays_in(result)
+        if (codes := result["constant_data"].get("alternative_code")) is None:
+            return arrays
+        # Results had a row for each alternative of each set.
+        group = np.asarray(result["constant_data"]["set_code"])
+        return arrays | _in_sets(group, arrays | {"offered": np.asarray(codes)})
+
 
 # ---------------------------------------------------------------- reading
+
+
+def _in_sets(group: Codes, rows: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns of sets from those with a row for each alternative of each set."""
+    sets, first, row = np.unique(group, return_index=True, return_inverse=True)
+    position = place_within(group)
+    shape = len(sets), int(position.max(initial=0)) + 1
+    tables: dict[str, Any] = {}
+    for name, nothing in {"offered": -1, "chosen": 0, "features": 0}.items():
+        tables[name] = None
+        if (column := rows.get(name)) is not None:
+            tables[name] = np.full((*shape, *column.shape[1:]), nothing, column.dtype)
+            tables[name][row, position] = column
+    count = rows["count"][first] if "count" in rows else None
+    return tables | {"annotator": rows["annotator"][first].astype(np.int32), "count": count}
 
 
 def _matrix(columns: Sequence[Column], rows: int) -> Features:
@@ -573,7 +510,7 @@ def _wide_features(
 
 
 def _by_alternative(
-    rows: Mapping[str, Any], names: tuple[str, ...], specific: Any, known: Mapping[str, Names]
+    rows: Mapping[str, Any], names: tuple[str, ...], specific: Any, known: Names
 ) -> tuple[Features, tuple[str, ...]]:
     """Features of the alternatives, with a column for each alternative where one is `specific`."""
     listed = [name_text(one) for one in name_list(specific, "specific", _SUCH)]
@@ -585,7 +522,7 @@ def _by_alternative(
         if name not in listed:
             columns[name] = column
             continue
-        for code, other in enumerate(known["alternatives"]):
+        for code, other in enumerate(known):
             of_one = np.where(rows["alternative"] == code, column, 0.0)
             columns[f"{name}:{name_text(other)}"] = of_one
     values = np.stack([*columns.values()], axis=1) if columns else rows["features"]
@@ -661,7 +598,7 @@ def _check_sets(
         refuse_data("alternative", alternatives[what[row]], problem, expected)
     size = np.bincount(group, minlength=num_sets)
     advice = "leave out such sets, or add the rows of what was offered and not chosen"
-    problems = {"has one alternative, which says nothing": (size == 1, advice)}
+    problems = {"offers fewer than two alternatives, which says nothing": (size < 2, advice)}
     if "chosen" in rows:
         total = np.bincount(group, rows["chosen"], num_sets)
         advice = "a set needs one; give a choice of none a row of its own, such as 'none'"

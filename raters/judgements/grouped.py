@@ -60,7 +60,7 @@ class Grouped(Judgements):
     def rows(self, index: Any) -> Self:
         """The given rows in their order; all groups stay."""
         columns = self._at_rows(places("index", index, self.num_rows))
-        most = _most(columns["group"]) if self.has_answers or self.together else 1
+        most = _most(columns["group"]) if self.has_answers else 1
         return replace(self, **columns, most=most)
 
     def first_unit(self) -> Self:

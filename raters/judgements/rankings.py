@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, get_args
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int, Num, Shaped
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean
-from raters.judgements.base import Judgements
 from raters.judgements.choices import Choices
 from raters.judgements.counts import (
     Codes,
@@ -30,7 +28,6 @@ from raters.judgements.counts import (
 from raters.judgements.names import (
     Names,
     encode_names,
-    name_text,
     names_array,
     shorten,
     shown,
@@ -50,6 +47,7 @@ from raters.judgements.reading.columns import (
     where,
 )
 from raters.judgements.roles import of_axes, same_as, static
+from raters.judgements.sets import OfferedSets
 
 Unranked = Literal["below", "not offered"]
 
@@ -86,7 +84,7 @@ _BETWEEN = ("...", "…")
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Rankings(Judgements):
+class Rankings(OfferedSets):
     """Rankings of items by annotators, full or in part.
 
     A ranking has the items that were offered, each with its place, from 1 for the best, or without
@@ -399,7 +397,7 @@ class Rankings(Judgements):
     @property
     def is_partial(self) -> bool:
         """True if a ranking leaves an item that was offered without a place."""
-        left = self.place is not None and (np.asarray(self.place) == 0) & (self.offered >= 0)
+        left = self.place is not None and (np.asarray(self.place) == 0) & self.there
         return bool(np.any(left))
 
     def to_frame(self) -> pd.DataFrame:
@@ -410,7 +408,7 @@ class Rankings(Judgements):
         self.check_answered()
         offered, place = np.asarray(self.offered), np.asarray(self.place)
         count = np.asarray(self.weight)
-        row, position = np.nonzero((offered >= 0) & (count > 0)[:, None])
+        row, position = np.nonzero(self.there & (count > 0)[:, None])
         place = place[row, position]
         rank = pd.array(place, dtype="Int64")
         rank[place <= 0] = pd.NA
@@ -424,15 +422,9 @@ class Rankings(Judgements):
         """Places, 0 for none, and −1 for the worst where it is asked for."""
         return np.arange(0 if self.lowest is None else -1, np.shape(self.offered)[1] + 1)
 
-    def listed_answers(self) -> Int[np.ndarray, " position"]:
-        """Positions in `offered` of the item in the first place."""
-        return np.arange(np.shape(self.offered)[1])
-
     def all_answered(self, answer: Any) -> Self:
         """The item in one position comes first, and no other has a place, where none may tie."""
-        first = jnp.arange(np.shape(self.offered)[1]) == answer
-        place = jnp.broadcast_to(first, np.shape(self.offered)).astype(jnp.int32)
-        return replace(self, place=place, count=None, most_tied=1)
+        return replace(super().all_answered(answer), most_tied=1)
 
     def answer_table(
         self, table: Float[np.ndarray, "draw position ranking"]
@@ -440,7 +432,7 @@ class Rankings(Judgements):
         """Names of all items, and their probabilities of the first place, 0 if not offered."""
         offered = np.asarray(self.offered)
         by_item = np.zeros((len(table), len(self.items), len(offered)), table.dtype)
-        row, position = np.nonzero(offered >= 0)
+        row, position = np.nonzero(self.there)
         by_item[:, offered[row, position], row] = table[:, position, row]
         return names_array(self.items), by_item
 
@@ -453,36 +445,17 @@ class Rankings(Judgements):
             return "Which of these is the best, and which is the worst?"
         return "Put the best of these in order, and name the worst where it is asked for."
 
-    def canonical(self) -> Self:
-        """The same questions with the items of each ascending by code."""
-        offered = np.asarray(self.offered)
-        order = np.argsort(np.where(offered < 0, len(self.items), offered), 1, kind="stable")
-        if (order == np.arange(offered.shape[1])).all():
-            return self
-        columns = {name: getattr(self, name) for name in ("offered", "place")}
-        known = {name: np.asarray(one) for name, one in columns.items() if one is not None}
-        changes: dict[str, Any] = {n: np.take_along_axis(one, order, 1) for n, one in known.items()}
-        return replace(self, **changes)
-
-    def with_names(self, axis: str, names: Names) -> Self:
-        """The same rankings in the codes of other names; items ascend by their codes."""
-        return super().with_names(axis, names).canonical()
-
     def unanswered(self) -> Self:
         """The questions without the answers: a row with a count becomes so many rows."""
         return replace(self._each(), place=None, count=None)
 
     def answered(self, outcomes: Any) -> Self:
         """These questions with outcomes."""
-        offered = np.asarray(self.offered)
         column = np.asarray(outcomes)
-        if column.shape == (len(offered),) != (offered.size,) and column.dtype.kind in "iuf":
+        is_code = column.shape == (self.num_rows,) != (np.size(self.offered),)
+        if is_code and column.dtype.kind in "iuf":
             return replace(self, place=self._places(column))
-        if column.size != offered.size or column.dtype.kind not in "iuf":
-            expected = f"it must hold one place for each item offered, shape {offered.shape}"
-            refuse_data("outcomes", outcomes, expected=expected)
-        place = column.reshape(offered.shape).astype(np.int32)
-        return replace(self, place=np.where(offered >= 0, place, 0))
+        return super().answered(column)
 
     def _places(self, codes: Num[np.ndarray, " ranking"]) -> Int[np.ndarray, "ranking position"]:
         """Places of the items offered, from the number of each order."""
@@ -526,19 +499,16 @@ class Rankings(Judgements):
         return float(tied * math.perm(size, named) + order_code(order, size))
 
     def _alike(self, other: Self) -> tuple[Self, Self]:
-        width = max(np.shape(part.offered)[1] for part in (self, other))
+        first, second = super()._alike(other)
         asks = self.lowest is not None or other.lowest is not None
-        alike = width, asks, max(self.most_tied, other.most_tied)
-        return self._widened(*alike), other._widened(*alike)
+        most_tied = max(self.most_tied, other.most_tied)
+        return first._asking(asks, most_tied), second._asking(asks, most_tied)
 
-    def _widened(self, width: int, asks: bool, most_tied: int) -> Self:
-        """The same rankings with more positions, larger ties, and whether the worst is asked."""
-        more = ((0, 0), (0, width - np.shape(self.offered)[1]))
-        place = None if self.place is None else np.pad(np.asarray(self.place), more)
-        offered = np.pad(np.asarray(self.offered), more, constant_values=-1)
+    def _asking(self, asks: bool, most_tied: int) -> Self:
+        """The same rankings with larger ties, and whether the worst is asked."""
         none = np.zeros(self.num_rows, np.int32) if asks else None
         lowest = none if self.lowest is None else self.lowest
-        return replace(self, offered=offered, place=place, lowest=lowest, most_tied=most_tied)
+        return replace(self, lowest=lowest, most_tied=most_tied)
 
     def stages(self) -> Choices:
         """The rankings as choices: of the best of all items offered, then of the best of the rest.
@@ -586,17 +556,21 @@ class Rankings(Judgements):
         stages, of_stage = np.arange(1, int(place.max(initial=0)) + 1)[:, None], place[:, None]
         left = (offered >= 0)[:, None] & ((of_stage == 0) | (of_stage >= stages))
         asked = (of_stage == stages).any(2) & (left.sum(2) > 1) & (count > 0)[:, None]
-        row, stage, position = np.nonzero(left & asked[..., None])
+        row, stage = np.nonzero(asked)
         if not len(row):
             raise DataError("no ranking has two items, so that no place leaves a choice")
+        best = place[row] == stage[:, None] + 1
         sets = row * (place.shape[1] + 1) + stage + 1
-        chosen = np.where(place[row, position] == stage + 1, count[row], 0)
-        names, people = names_array(self.items), names_array(self.annotators)
-        table: dict[str, Any] = {"set": sets, "alternative": names[offered[row, position]]}
-        table |= {"annotator": people[who[row]], "chosen": chosen}
-        roles: dict[str, Any] = {name: name for name in table}
-        known: dict[str, Any] = {"alternatives": names.tolist(), "annotators": people.tolist()}
-        return Choices.from_frame(table, **roles, **known, counted=True)
+        choices = Choices(
+            offered=np.where(left[row, stage], offered[row], -1),
+            annotator=who[row],
+            chosen=np.where(best, count[row, None], 0).astype(np.float32),
+            count=count[row].astype(np.float32),
+            sets=tuple(sets.tolist()),
+            alternatives=self.items,
+            annotators=self.annotators,
+        )
+        return choices.aggregate()
 
     def without_worst(self) -> Self:
         """The rankings with the items named as the worst among those without a place."""
@@ -613,7 +587,7 @@ class Rankings(Judgements):
         """Warn about what these data cannot tell: items never offered, rankings of one."""
         never = self.judgements_by("item") == 0
         warn_of_each({"item(s) were never offered, and keep their prior": (self.items, never)})
-        if single := int(((np.asarray(self.offered) >= 0).sum(1) == 1).sum()):
+        if single := int((self.there.sum(1) == 1).sum()):
             warn_data(f"{single} ranking(s) have a single item, and say nothing")
 
     # ---------------------------------------------------------------- checks
@@ -621,11 +595,8 @@ class Rankings(Judgements):
     def check(self) -> None:
         """Raise unless each ranking places its items from 1 without gaps, and columns fit."""
         super().check()
-        offered = np.asarray(self.offered)
-        ascending = (np.diff(offered, axis=1) > 0) | (offered[:, 1:] < 0)
-        self._refuse("offered", ~ascending, "items of a ranking must ascend, those there are first")
         if self.lowest is not None:
-            left = (offered >= 0).sum(1) - np.asarray(self.depth)
+            left = self.there.sum(1) - np.asarray(self.depth)
             asked = np.asarray(self.lowest)
             wrong = ~np.isin(asked, (0, 1)) | ((asked == 1) & (left < 1))
             self._refuse("lowest", wrong, "it must be 0 or 1, and 0 where all items have a place")
@@ -637,7 +608,7 @@ class Rankings(Judgements):
         wanted = np.arange(place.shape[1]) - (place.shape[1] - number)[:, None] + 1
         tied = (wanted > 1) & (ordered == np.roll(ordered, 1, axis=1))
         wrong = (ordered != np.maximum(wanted, 0)) & ~tied
-        wrong |= (place != 0) & (offered < 0)
+        wrong |= (place != 0) & ~self.there
         wrong |= ((number != np.asarray(self.depth)) | ((place < 0).sum(1) != lowest))[:, None]
         expected = "places of items offered must be 1, 2, ... up to `depth`, and -1 of one item"
         self._refuse("place", wrong, f"{expected} where `lowest` is 1")
@@ -645,12 +616,6 @@ class Rankings(Judgements):
         self._refuse("place", several, f"{self.most_tied} item(s) may share one, by `most_tied`")
 
     # ---------------------------------------------------------------- words
-
-    def answer_words(self, row: int) -> dict[str, float]:
-        """Names of the items offered, and their positions."""
-        codes = np.asarray(self.offered)[self._place(row)]
-        names = (name_text(self.items[code]) for code in codes[codes >= 0])
-        return {name: float(position) for position, name in enumerate(names)}
 
     def listed_word(self, row: int, answer: float) -> str:
         """Name of the item in the first place."""

@@ -16,7 +16,7 @@ from raters.auditing.intervals import mean_and_interval
 from raters.checking import discrepancies as common
 from raters.checking.discrepancies import AGREEMENT, DRIFT, Discrepancy, Draw, Layout, Measure
 from raters.checking.predictive import check
-from raters.errors import DataError, refuse, refuse_data
+from raters.errors import refuse_data
 from raters.errors.validation import checked, share
 from raters.fitting.predict import probs_of_draws, replicated
 from raters.fitting.result import draws_of, program_of
@@ -45,14 +45,14 @@ class Menus(NamedTuple):
 
 def menus(data: Choices) -> Menus:
     """Menus of the sets, those from which most choices were made first."""
-    group, alternative = np.asarray(data.group), np.asarray(data.alternative, np.int64)
-    offered = np.zeros((data.num_units, len(data.alternatives)), bool)
-    offered[group, alternative] = np.asarray(data.weight) > 0
-    own = ranks([offered])
-    order = np.argsort(-np.bincount(own, data.set_counts), kind="stable")
+    offered, number = np.asarray(data.offered, np.int64), len(data.alternatives)
+    every = np.zeros((data.num_rows, number + 1), bool)
+    np.put_along_axis(every, offered, values=True, axis=1)  # −1 is the last
+    own = ranks([every[:, :-1]])
+    order = np.argsort(-np.bincount(own, data.weight), kind="stable")
     of_set = np.argsort(order)[own]
-    key, cell = np.unique(of_set[group] * len(data.alternatives) + alternative, return_inverse=True)
-    return Menus(of_set, cell, key // len(data.alternatives), key % len(data.alternatives))
+    key, cell = np.unique((of_set[:, None] * number + offered)[data.there], return_inverse=True)
+    return Menus(of_set, cell, key // number, key % number)
 
 
 @checked
@@ -103,17 +103,17 @@ def shares_of(program: Program[Choices], result: xr.DataTree, level: float) -> x
     """Shares as `choice_shares` gives them."""
     data = program.data.unpadded()
     found, rng = menus(data), np.random.default_rng(0)
-    total = np.bincount(found.of_set, data.set_counts)[found.menu]
+    total = np.bincount(found.of_set, data.weight)[found.menu]
     draws, _ = draws_of(program, result, _MOST_DRAWS, 0)
-    expected, drawn = [], []
+    tables = []
     for probs, _ in probs_of_draws(Program(program.model, data), draws, 0):
-        mean = np.asarray(data.weight) * probs[1]
-        expected.append(np.bincount(found.cell, mean) / total)
-        drawn.append(np.bincount(found.cell, replicated(data, probs, rng)[1]) / total)
+        both = np.asarray(data.weight) * probs, replicated(data, probs, rng)
+        tables.append([np.bincount(found.cell, one.T[data.there]) / total for one in both])
+    expected, drawn = np.swapaxes(tables, 0, 1)
     low, high = np.quantile(drawn, ((1 - level) / 2, (1 + level) / 2), axis=0)
     columns = {
         "choices": total.astype(np.int64),
-        "observed": np.bincount(found.cell, np.asarray(data.chosen, float)) / total,
+        "observed": np.bincount(found.cell, np.asarray(data.chosen)[data.there]) / total,
         "expected": np.mean(expected, axis=0),
         "low": low,
         "high": high,
@@ -215,14 +215,14 @@ def checks(context: kinds.AuditContext) -> kinds.Section:
     )
 
 
-def _of_cells(layout: Layout, cell: Int[np.ndarray, " row"]) -> Measure:
-    """Measure the choices of cells of rows, against the model."""
+def _of_cells(layout: Layout, cell: Int[np.ndarray, "set position"]) -> Measure:
+    """Measure the choices of cells, against the model."""
 
     def of_draw(draw: Draw) -> tuple[common.PerRow, common.PerRow]:
-        expected = layout.number * draw.probs[1]
-        return draw.counts[1] - expected, expected * (1 - draw.probs[1])
+        expected = layout.number * draw.probs
+        return (draw.counts - expected).T, (expected * (1 - draw.probs)).T
 
-    return excesses(cell, of_draw)
+    return excesses(np.where(layout.data.there, cell, -1), of_draw)
 
 
 def _menus(layout: Layout) -> Measure | str:
@@ -230,7 +230,8 @@ def _menus(layout: Layout) -> Measure | str:
     found = menus(layout.data)
     if not found.menu.any():
         return "all sets offer the same alternatives"
-    return _of_cells(layout, found.cell)
+    key = found.of_set[:, None] * len(layout.data.alternatives) + layout.data.offered
+    return _of_cells(layout, key)
 
 
 MENUS = Discrepancy(
@@ -256,8 +257,7 @@ def _habits(layout: Layout) -> Measure | str:
         return "there is one {judge} only"
     if by_chooser.max() < 2:
         return "no {judge} chose twice"
-    key = layout.judge * len(data.alternatives) + np.asarray(data.alternative)
-    return _of_cells(layout, np.unique(key, return_inverse=True)[1])
+    return _of_cells(layout, layout.judge[:, None] * len(data.alternatives) + data.offered)
 
 
 HABITS = Discrepancy(
@@ -281,30 +281,24 @@ def _repeats(layout: Layout) -> Measure | str:
     """Share of choices of what the chooser chose last, of those from sets that offer it again."""
     if layout.time is None:
         return "no times were given"
-    alternative, chosen = (np.asarray(x) for x in (layout.data.alternative, layout.data.chosen))
-    _, first, place = np.unique(layout.data.group, return_index=True, return_inverse=True)
-    judge, time, number = (x[first] for x in (layout.judge, layout.time, layout.number))
-    if (layout.time != time[place]).any():
-        problem = "differs between the rows of a set, which is one choice"
-        expected = "give the time of the set in each of its rows, sorted by set and alternative"
-        instead = 'time=choices.to_frame()["set"].map(when)'
-        refuse("time", problem=problem, expected=expected, instead=instead, error=DataError)
+    alternative, chosen = np.asarray(layout.data.offered), np.asarray(layout.data.chosen)
+    judge, time = layout.judge, layout.time
     order = np.lexsort((time, judge))
     same = np.diff(judge[order]) == 0
     at_once = same & (np.diff(time[order]) == 0)
-    single = number[order] == 1
+    single = layout.number[order] == 1
     single[1:] &= ~at_once
     single[:-1] &= ~at_once
     follows = same & single[:-1] & single[1:]
-    taken, last = np.full((2, len(first)), -1)
-    taken[place[chosen > 0]] = alternative[chosen > 0]
+    taken = np.take_along_axis(alternative, chosen.argmax(1)[:, None], 1)
+    last = np.full_like(taken, -2)
     last[order[1:][follows]] = taken[order[:-1][follows]]
-    again = np.flatnonzero(alternative == last[place])
-    if not len(again):
+    again = alternative == last
+    if not again.any():
         return "no {judge} was later offered again what they chose last"
 
     def measure(draw: Draw) -> float:
-        return float(draw.counts[1, again].mean())
+        return float(draw.counts.T[again].mean())
 
     return measure
 

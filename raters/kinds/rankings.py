@@ -107,13 +107,12 @@ def _of_cells(
     choice: Callable[[Stages], Stage | Stages],
 ) -> Measure:
     """Measure how often each item (of a judge) is chosen, against the model."""
-    there = offered >= 0
 
     def of_draw(draw: OrderDraw) -> tuple[np.ndarray, np.ndarray]:
         one = choice(draw.stages)
-        return one.residual[there], one.variance[there]
+        return one.residual, one.variance
 
-    return excesses(np.unique(code[there], return_inverse=True)[1], of_draw)
+    return excesses(np.where(offered < 0, -1, code), of_draw)
 
 
 FIRST_PLACES = Discrepancy(

@@ -11,13 +11,14 @@ from raters.checking.discrepancies import Measure, PerRow, Rows
 from raters.program import Program
 
 
-def excesses(cell: Rows, of_draw: Callable[[Any], tuple[PerRow, PerRow]]) -> Measure:
-    """Mean over cells of the squared sum of residuals over its variance under the model; `of_draw`
-    gives both by row."""
+def excesses(code: Rows, of_draw: Callable[[Any], tuple[PerRow, PerRow]]) -> Measure:
+    """Mean over codes of the squared sum of residuals over its variance under the model; `of_draw`
+    gives both. What has a code below 0 is left out."""
+    there = code >= 0
+    cell = np.unique(code[there], return_inverse=True)[1]
 
     def measure(draw: Any) -> float:
-        residual, variance = of_draw(draw)
-        total, expected = np.bincount(cell, residual), np.bincount(cell, variance)
+        total, expected = (np.bincount(cell, one[there]) for one in of_draw(draw))
         # One more: what nobody is expected to choose would decide alone.
         return float((total**2 / (expected + 1.0)).mean())
 

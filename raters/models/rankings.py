@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpyro
 from jaxtyping import Array, Float
 
-from raters.distributions import choices
+from raters.distributions.choices import Orders, each, of_offered
+from raters.distributions.choices import PlackettLuce as InStages
 from raters.distributions.ties import DavidsonLuce
 from raters.judgements.rankings import Rankings
 from raters.model import Values
@@ -22,40 +23,16 @@ from raters.terms.worths import Worths, WorthTypes
 
 __all__ = ["ExtendedPlackettLuce", "MixturePlackettLuce", "PlackettLuce"]
 
-# Utility of a position without an item, which is never chosen.
-_NONE = -1e9
-
 
 def orders(
     utility: Float[Array, "ranking position *type"], data: Rankings, propensity: Any = None
-) -> tuple[choices.PlackettLuce | DavidsonLuce, Any]:
-    """Return the distribution of the places of the items offered, and those that were given."""
-    utility = jnp.asarray(utility)
-    rankings, positions = utility.shape[:2]
-    there = (jnp.asarray(data.offered) >= 0).reshape(
-        rankings, positions, *(1,) * (utility.ndim - 2)
-    )
-    utility = jnp.where(there, utility, _NONE)
-    asked = (
-        data.count if data.count is None else jnp.asarray(data.count, utility.dtype),
-        jnp.asarray(data.depth),
-        None if data.lowest is None else jnp.asarray(data.lowest),
-    )
+) -> Orders:
+    """Return the distribution of the places of the items offered."""
+    utility = of_offered(jnp.asarray(utility), data.offered)
+    asked = [each(column, utility) for column in (data.count, data.depth, data.lowest)]
     if propensity is not None:  # Some may tie.
-        return DavidsonLuce(utility, propensity, *asked), data.place
-    flat, ranking = utility.reshape(-1, *utility.shape[2:]), jnp.arange(rankings)
-    ranking = jnp.repeat(ranking, positions)
-    order = choices.PlackettLuce(flat, ranking, rankings, *asked, positions)
-    return order, None if data.place is None else jnp.ravel(jnp.asarray(data.place))
-
-
-def observe(
-    utility: Float[Array, "ranking position"], data: Rankings, propensity: Any = None
-) -> None:
-    """Sample the observed site: the place of each item offered."""
-    order, place = orders(utility, data, propensity)
-    with numpyro.plate("ranking", data.num_rows):
-        numpyro.sample("place", order, obs=place)
+        return DavidsonLuce(utility, propensity, *asked)
+    return InStages(utility, *asked)
 
 
 class RankingModel(TermModel[Rankings]):
@@ -71,11 +48,13 @@ class RankingModel(TermModel[Rankings]):
             # Each utility needs its own index, as the blocks are read row by row.
             who = jnp.broadcast_to(jnp.asarray(data.annotator)[:, None], data.offered.shape)
             utility = self.predictor.sample(dataclasses.replace(data, annotator=who))
-            observe(utility, data, sample_by_size(data))
+            order = orders(utility, data, sample_by_size(data))
+            with numpyro.plate("ranking", data.num_rows):
+                numpyro.sample("place", order, obs=data.place)
         else:
             weight = self.types.sample_weight()
-            order, place = orders(self.predictor.sample(data), data)
-            self.observe_by_type(weight, order, place, data)
+            order = orders(self.predictor.sample(data), data)
+            self.observe_by_type(weight, order, data.place, data)
 
     def start(self, data: Rankings) -> Values:
         start = super().start(data)

@@ -11,7 +11,6 @@ import numpy as np
 import numpyro.distributions as dist
 
 from raters.distributions import GroupedMixture, RowMixture
-from raters.distributions.choices import Choice
 from raters.errors import SettingError
 from raters.model import Model, Values
 from raters.program.traces import observed_sites, trace
@@ -67,7 +66,7 @@ def responsibility(model: Model[Any], data: Any, values: Values) -> jax.Array:
 def class_weights(model: Model[Any], data: Any, values: Values) -> jax.Array:
     """Prior probability of each class of the unit of each row, under one draw."""
     fn = trace(model, data, values)[model.observed]["fn"]
-    return jnp.exp(fn.log_weights())[fn.row_group].T[:, None]
+    return jnp.exp(fn.log_weights())[fn.group].T[:, None]
 
 
 @partial(jax.jit, static_argnums=0)
@@ -86,11 +85,7 @@ def left_out_responsibility(model: Model[Any], data: Any, values: Values) -> jax
     """
     site = trace(model, data, values)[model.observed]
     fn, value = site["fn"], site["value"]
-    if isinstance(fn.component_distribution, Choice):  # All rows of a set are left out.
-        of_sets = fn.log_joint(value)[fn.group] - fn.log_rows(value)
-        rest = of_sets[jnp.minimum(fn.component_distribution.set, len(of_sets) - 1)]
-    else:
-        rest = fn.log_joint(value)[fn.group] - row_log_probs(fn, value)
+    rest = fn.log_joint(value)[fn.group] - row_log_probs(fn, value)
     return jax.nn.softmax(jnp.where(jnp.isnan(rest), -jnp.inf, rest), axis=-1)
 
 
@@ -137,27 +132,9 @@ def row_log_probs(fn: dist.Distribution, value: jax.Array) -> jax.Array:
 
 @row_log_probs.register
 def _(fn: GroupedMixture, value: jax.Array) -> jax.Array:
-    component = fn.component_distribution
-    if isinstance(component, Choice):
-        return _chosen_log_probs(component, value[:, None])
-    return component.log_prob(value[:, None])
+    return fn.component_distribution.log_prob(value[:, None])
 
 
 @row_log_probs.register
 def _(fn: RowMixture, value: jax.Array) -> jax.Array:
     return fn.log_prob(value)[:, None]
-
-
-@row_log_probs.register
-def _(fn: Choice, value: jax.Array) -> jax.Array:
-    return _chosen_log_probs(fn, value)[:, None]
-
-
-def _chosen_log_probs(fn: Choice, value: jax.Array) -> jax.Array:
-    """Log-probability of how often each row alone was chosen of the choices from its set."""
-    log_prob = fn.log_probs()
-    number: Any = 1.0 if fn.count is None else fn.count[fn.set]
-    if fn.count is not None and log_prob.ndim > 1:
-        number = number[:, None]
-    other = jax.scipy.special.xlog1py(number - value, -jnp.exp(log_prob))
-    return value * log_prob + other

@@ -15,7 +15,6 @@ import scipy.sparse
 from jaxtyping import Array, Float, Int
 
 from raters.distributions import GroupedMixture
-from raters.distributions.choices import OfSets
 from raters.distributions.mixture import ClassCounts
 from raters.model import Model, Values
 from raters.program.traces import inputs_of, trace
@@ -70,7 +69,7 @@ def _columns(program: Any, values: Values) -> tuple[str, int, list[str]] | None:
     def parts(data: Any) -> tuple[Any, ...]:
         site = trace(model, data, at)[model.observed]
         fn = site["fn"]
-        if not isinstance(fn, GroupedMixture) or isinstance(fn.component_distribution, OfSets):
+        if not isinstance(fn, GroupedMixture) or fn.component_distribution.event_dim:
             raise NotImplementedError
         groups.append(fn.num_groups)
         of_groups = (fn.log_weights(), fn.known, fn.repeats)

@@ -12,8 +12,9 @@ import numpyro
 import numpyro.distributions as dist
 import scipy.sparse
 import scipy.sparse.csgraph
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
+from raters.distributions.choices import item_of
 from raters.judgements.counts import mean_ranks
 from raters.judgements.names import shorten
 from raters.judgements.rankings import Rankings
@@ -42,7 +43,7 @@ class Worths(Scaled):
     def finish(self, data: Rankings, ready: Any) -> Float[Array, "ranking position"]:
         with numpyro.plate("item", data.num_items):
             worth = numpyro.sample("worth", dist.Normal(0.0, ready))
-        return worth[item_of(data)]
+        return worth[item_of(data.offered)]
 
     def start(self, data: Rankings) -> Values:
         """Log-odds of being ahead of another item, centred."""
@@ -66,7 +67,7 @@ class WorthTypes(Mixed):
         return (Shift("worth", axis=0), *super().symmetries)
 
     def finish(self, data: Rankings, ready: Any) -> Float[Array, "ranking position type"]:
-        return ready[item_of(data)]
+        return ready[item_of(data.offered)]
 
     def profiles(self, data: Rankings) -> Float[np.ndarray, "annotator item"]:
         # The mean place of each item: 1 the first of all, −1 the last, 0 not offered.
@@ -95,11 +96,6 @@ class WorthTypes(Mixed):
         number = np.bincount(np.asarray(data.annotator), num_choices(data), data.num_annotators)
         of_types = data_warnings(self.number, number, "choice")
         return (*of_types, *of_unbounded(data, self.scale))
-
-
-def item_of(data: Rankings) -> Int[Array, "ranking position"]:
-    """Return the code of the item in each position, any where there is none."""
-    return jnp.maximum(jnp.asarray(data.offered), 0)
 
 
 def _won_and_lost(data: Rankings) -> tuple[Float[np.ndarray, " item"], Float[np.ndarray, " item"]]:

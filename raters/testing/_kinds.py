@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from raters.judgements.base import Judgements
+from raters.judgements.sets import OfferedSets
 from raters.judgements.together import axis_name, parts_of, with_parts
 
 # Where each new code of an axis comes from: the code of old entry i is `new[axis][i]`.
@@ -61,10 +62,9 @@ def doubled(data: Any) -> tuple[Any, Any]:
     """The same judgements in two tables of as many rows as the data have, which compile once."""
     both: tuple[dict[str, Any], dict[str, Any]] = {}, {}
     for name, part in parts_of(data).items():
-        number = part.num_units if part.together else part.num_rows
-        place = np.arange(number) % 3
+        place = np.arange(part.num_rows) % 3
         # The rows after the last whole three stay as they are.
-        place[number // 3 * 3 :] = 3
+        place[len(place) // 3 * 3 :] = 3
         for which, table in enumerate(both):
             table[name] = _doubled(part, place, which)
     return with_parts(data, both[0]), with_parts(data, both[1])
@@ -75,32 +75,24 @@ def _doubled(data: Any, place: np.ndarray, repeated: int) -> Any:
     times = np.select([place == repeated, place == 2], [2, 0], 1)
     index = np.repeat(np.arange(len(place)), times)
     factor = np.where(place[index] == 1 - repeated, 2, 1)
-    if data.together:
-        table = data.take(index)
-        factor = factor[np.asarray(table.group)]
-    else:
-        table = data.rows(index)
+    table = data.rows(index)
     changes = {name: getattr(data, name) for name in data.statics(derived=True)}
     weight = np.asarray(table.weight)
     changes["count"] = (factor * weight).astype(weight.dtype)
     if data.summed:
-        changes[data.answer] = (factor * outcomes(table)).astype(np.float32)
+        changes[data.answer] = (factor * outcomes(table).T).T.astype(np.float32)
     return dataclasses.replace(table, **changes)
 
 
 def answered_otherwise(data: Any) -> Any:
     """Data of equal shape with other outcomes."""
-    if data.together:  # Those of the rows of a unit change places.
-        group, order = np.asarray(data.group), np.arange(data.num_rows)
-        last = np.append(group[1:] != group[:-1], True)
-        first = np.searchsorted(group, group)
-        return data.answered(outcomes(data)[np.where(last, first, order + 1)])
+    if isinstance(data, OfferedSets):  # What is true of one thing is true of the next.
+        position, size = np.arange(outcomes(data).shape[1]), data.there.sum(1, keepdims=True)
+        order = np.where(position < size, (position + 1) % size, position)
+        return data.answered(np.take_along_axis(outcomes(data), order, 1))
     if data.summed:
         column = (highest(data) - outcomes(data)).astype(np.float32)
         return dataclasses.replace(data, **{data.answer: column})
-    if outcomes(data).ndim > 1:  # Places, of which the last becomes the first.
-        place = outcomes(data)
-        return data.answered(np.where(place > 0, place.max(1, keepdims=True) + 1 - place, place))
     possible = data.answers().tolist()
     others = []
     for row, outcome in enumerate(outcomes(data).tolist()):

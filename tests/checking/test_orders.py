@@ -137,12 +137,12 @@ def test_concordance_is_kendalls_w() -> None:
 def test_orders_of_a_mixture_are_of_the_types_that_their_annotators_are_of() -> None:
     """Two annotators of two types, sure beyond 1e-6: each has the utilities of theirs, and their
     orders drawn anew are like their own."""
-    utility = jnp.array([[9.0, -9.0], [0.0, 0.0], [-9.0, 9.0]])
-    component = PlackettLuce(jnp.tile(utility, (2, 1)), jnp.repeat(jnp.arange(2), 3), 2)
+    utility = jnp.array([[9.0, 0.0, -9.0], [-9.0, 0.0, 9.0]])
+    component = PlackettLuce(jnp.stack([utility, utility]))
     mixture = GroupedMixture(
         dist.Categorical(probs=jnp.array([0.9, 0.1])), component, jnp.arange(2), 2
     )
-    place = jnp.array([3, 2, 1, 1, 2, 3])
+    place = jnp.array([[3, 2, 1], [1, 2, 3]])
     found, drawn = utility_and_places(mixture, place, jax.random.key(0))
-    np.testing.assert_array_equal(found, [-9, 0, 9, 9, 0, -9])
+    np.testing.assert_array_equal(found, utility[::-1])
     np.testing.assert_array_equal(drawn, place)

@@ -13,9 +13,8 @@ import pytest
 import scipy.optimize
 
 import raters as rt
-from raters.distributions.choices import Choice
+from raters.distributions.choices import Choice, of_offered
 from raters.inference.polya_gamma.conditionals import Gaussian, joined, prior
-from raters.models.choices.multinomial_logit import choices_made, set_of
 from raters.program import log_joint
 
 # Neighbours along a line have nearly equal rewards.
@@ -61,12 +60,10 @@ class Personal(rt.Model[rt.Choices]):
                 dist.MultivariateNormal(jnp.array([0.5, 0.0]), covariance),
                 infer={"event_dims": ["feature"]},
             )
-        who = jnp.asarray(data.annotator)
-        utility = data.features[:, 0] * coefficient[who, 0]
-        utility = utility + data.features[:, 1] * coefficient[who, 1]
-        choice = Choice(utility, set_of(data), data.num_units, choices_made(data))
-        with numpyro.plate("set", data.num_units):
-            numpyro.sample("chosen", choice, obs=data.chosen)
+        own = coefficient[jnp.asarray(data.annotator)][:, None]
+        utility = of_offered((data.features * own).sum(-1), data.offered)
+        with numpyro.plate("set", data.num_rows):
+            numpyro.sample("chosen", Choice(utility, data.count), obs=data.chosen)
 
     def start(self, data: rt.Choices) -> dict:
         return {"coefficient": np.zeros((data.num_annotators, 2))}

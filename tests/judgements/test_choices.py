@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import raters as rt
 from raters.errors import DataError, DataWarning
@@ -56,11 +57,10 @@ def test_a_long_table_in_any_order() -> None:
     other = rt.Choices.from_frame(shuffled, **ROLES, **options)
     one.check()
     assert one.alternatives == ("bus", "car", "train")
-    assert one.group.tolist() == [0, 0, 0, 1, 1, 2, 2]
-    assert one.alternative.tolist() == [0, 1, 2, 0, 1, 1, 2]
-    assert one.chosen.tolist() == [0, 1, 0, 1, 0, 0, 1]
+    assert one.offered.tolist() == [[0, 1, 2], [0, 1, -1], [1, 2, -1]]
+    assert one.chosen.tolist() == [[0, 1, 0], [1, 0, 0], [0, 1, 0]]
     assert (one.num_sets, one.num_choices, one.num_annotators) == (3, 3, 2)
-    for name in ("group", "alternative", "chosen", "features", "chooser_features"):
+    for name in ("offered", "chosen", "features", "chooser_features"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
@@ -68,10 +68,9 @@ def test_a_wide_table_says_the_same_as_the_long_one() -> None:
     options = {"annotator": "who", "choosers": ["income"]}
     one = read(features=["price"], **options)
     other = wide(**options)
-    for name in ("group", "alternative", "annotator", "chosen"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    for name in ("features", "scale", "centre", "chooser_features", "chooser_scale"):
+    for name in ("offered", "annotator", "chosen", "features", "scale", "centre"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name))
+    np.testing.assert_allclose(one.chooser_features, other.chooser_features)
     by_name = {"price": {"train": "train.price", "bus": "bus.price", "car": "car.price"}}
     again = wide(features=by_name, **options)
     np.testing.assert_array_equal(other.features, again.features)
@@ -86,8 +85,9 @@ def test_codes_of_a_wide_table_may_have_names() -> None:
 def test_features_are_scaled_within_sets() -> None:
     choices = read(features=["price"])
     price = np.array([4.0, 9.0, 6.0, 3.0, 8.0, 7.0, 5.0])
-    raw = np.asarray(choices.features)[:, 0] * choices.scale[0] + choices.centre[0]
+    raw = choices.features[choices.there, 0] * choices.scale[0] + choices.centre[0]
     np.testing.assert_allclose(raw, price)
+    assert (choices.features[~choices.there] == 0).all()
     means = np.array([19 / 3] * 3 + [5.5] * 2 + [6.0] * 2)
     assert choices.scale[0] == pytest.approx(np.sqrt(((price - means) ** 2).sum() / 4))
 
@@ -96,10 +96,10 @@ def test_a_feature_may_have_a_coefficient_for_each_alternative() -> None:
     choices = read(features=["price"], specific=["price"])
     assert choices.feature_names == ("price:bus", "price:car", "price:train")
     raw = np.asarray(choices.features) * choices.scale + choices.centre
-    np.testing.assert_allclose(raw[0], [4, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(raw[0, 0], [4, 0, 0], atol=1e-12)
     by_alternative = wide(features={"car price": {"car": "car.price"}})
     raw = np.asarray(by_alternative.features) * by_alternative.scale + by_alternative.centre
-    np.testing.assert_allclose(raw[:3, 0], [0, 9, 0], atol=1e-12)
+    np.testing.assert_allclose(raw[0, :, 0], [0, 9, 0], atol=1e-12)
     with raises_about(DataError, "specific", "speed"):
         read(features=["price"], specific=["speed"])
 
@@ -110,8 +110,8 @@ def test_equal_sets_are_put_together_where_there_are_no_features() -> None:
     choices = rt.Choices.from_frame(twice, **ROLES)
     choices.check()
     assert (choices.num_sets, choices.num_choices) == (3, 6)
-    assert choices.chosen.tolist() == [0, 2, 0, 2, 0, 0, 2]
-    assert choices.count.tolist() == [2] * 7
+    assert choices.chosen.tolist() == [[0, 2, 0], [2, 0, 0], [0, 2, 0]]
+    assert choices.count.tolist() == [2] * 3
     assert choices.sets == (1, 2, 3)
     assert rt.Choices.from_frame(twice, **ROLES, aggregate=False).num_sets == 6
     assert rt.Choices.from_frame(twice, **ROLES, features=["price"]).num_sets == 6
@@ -133,6 +133,27 @@ def test_a_table_comes_back() -> None:
     np.testing.assert_allclose(again.features, choices.features)
     assert table["income"].tolist() == [5] * 5 + [2] * 2
     assert "chosen" not in choices.unanswered().to_frame()
+
+
+def test_a_result_that_was_stored_by_offers_is_read() -> None:
+    """Choices had a row for each alternative of each set."""
+    options = {"annotator": "who", "features": ["price"], "choosers": ["income"], "counted": True}
+    choices = read({"taken": [3, 0, 1, 1, 0, 0, 2]}, **options)
+    row, position = np.nonzero(choices.there)
+    stored = choices.packed()
+    long = {name: stored[name][row, position] for name in ("features", "chosen", "offered")}
+    long |= {"annotator_code": choices.annotator[row], "count": choices.count[row]}
+    long |= {"alternative_code": long.pop("offered"), "set_code": row}
+    variables = {
+        name: ([f"{name}_{axis}" for axis in range(one.ndim)], one)
+        for name, one in (stored | long).items()
+    }
+    groups = {"observed_data": {"chosen": variables.pop("chosen")}, "constant_data": variables}
+    result = xr.DataTree.from_dict({name: xr.Dataset(one) for name, one in groups.items()})
+    result.attrs.update(choices.flags() | {"data": "raters.judgements.choices:Choices"})
+    again = rt.Choices.from_result(result).packed()
+    for name, column in stored.items():
+        np.testing.assert_array_equal(again[name], column)
 
 
 # ---------------------------------------------------------------- what is refused
@@ -186,7 +207,6 @@ def test_choices_are_counted_by_set_and_by_chooser() -> None:
     assert choices.judgements_by("annotator").tolist() == [5, 2]
     assert choices.judgements_by("set").tolist() == [4, 1, 2]
     assert choices.judgements_by("alternative").tolist() == [5, 7, 6]
-    assert choices.answers_by("alternative")[:, 1].tolist() == [1, 3, 3]
 
 
 def test_single_choices_and_their_sum() -> None:
@@ -195,7 +215,7 @@ def test_single_choices_and_their_sum() -> None:
     single.check()
     assert (single.num_sets, single.count) == (7, None)
     again = single.aggregate()
-    for name in ("alternative", "annotator", "chosen", "count"):
+    for name in ("offered", "annotator", "chosen", "count"):
         np.testing.assert_array_equal(getattr(again, name), getattr(choices, name))
 
 
@@ -203,7 +223,7 @@ def test_features_are_put_on_the_scale_of_a_fit() -> None:
     fitted = read(features=["price"], choosers=["income"])
     changes = {"price": [10 * value + 3 for value in LONG["price"]], "income": [9] * 5 + [1] * 2}
     new = read(changes, features=["price"], choosers=["income"]).features_of(fitted)
-    raw = np.asarray(new.features)[:, 0] * fitted.scale[0] + fitted.centre[0]
+    raw = new.features[new.there, 0] * fitted.scale[0] + fitted.centre[0]
     np.testing.assert_allclose(raw, [43, 93, 63, 33, 83, 73, 53])
     with raises_about(DataError, "features"):
         read().features_of(fitted)
@@ -218,7 +238,7 @@ def test_new_sets_are_read_on_the_scale_of_a_fit() -> None:
     new = rt.Choices.from_frame(table, **roles, **options)
     new.check()
     assert (new.num_sets, new.chosen, new.alternatives) == (1, None, fitted.alternatives)
-    np.testing.assert_allclose(new.features, np.asarray(fitted.features)[3:5])
+    np.testing.assert_allclose(new.features, fitted.features[1:2, :2])
     np.testing.assert_allclose(new.chooser_features, np.asarray(fitted.chooser_features)[1:2])
     with raises_about(DataError, "features"):
         rt.Choices.from_frame(table, **roles, features=["price"], like=read())

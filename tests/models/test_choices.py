@@ -12,7 +12,7 @@ import pytest
 import scipy.stats
 
 import raters as rt
-from raters.distributions.choices import NestedChoice, ProbitChoice
+from raters.distributions.choices import NOT_OFFERED, NestedChoice, ProbitChoice
 from raters.errors import SettingError
 from raters.program import answer_probs, log_joint, pointwise_log_likelihood
 from tests.refusals import raises_about
@@ -60,10 +60,8 @@ def test_probabilities_are_those_of_the_users_units(choices) -> None:
         own = np.asarray(pointwise_log_likelihood(model, choices, SITES))
         probs = np.asarray(answer_probs(model, choices, SITES)[0])
     np.testing.assert_allclose(own, by_hand(choices, SITES), rtol=1e-10)
-    sums = np.bincount(choices.group, probs[1])
-    np.testing.assert_allclose(sums, 1.0, rtol=1e-12)
     np.testing.assert_allclose(probs.sum(0), 1.0, rtol=1e-12)
-    np.testing.assert_allclose(np.log(probs[1][np.asarray(choices.chosen) == 1]), own, rtol=1e-9)
+    np.testing.assert_allclose(np.log(probs.T[choices.chosen == 1]), own, rtol=1e-9)
 
 
 def test_units_of_a_feature_change_its_coefficient_and_nothing_else(choices) -> None:
@@ -85,7 +83,7 @@ def test_rows_that_pad_are_not_offered(choices) -> None:
     with jax.enable_x64(True):
         plain = pointwise_log_likelihood(model, choices, SITES)
         padded = pointwise_log_likelihood(model, choices.padded(16), SITES)
-    np.testing.assert_allclose(padded, plain)
+    np.testing.assert_allclose(padded, [*plain, *[0.0] * 13])
 
 
 def test_counted_choices_are_so_many_choices() -> None:
@@ -103,9 +101,9 @@ def test_replicated_choices_are_one_of_each_set(choices, fit_quietly) -> None:
     result = fit_quietly(model, choices, rt.NUTS(draws=20, warmup=20, chains=1))
     drawn = rt.fitting.with_groups(model, result, "posterior_predictive", by="choice")
     chosen = drawn["posterior_predictive"]["chosen"]
-    assert chosen.dims == ("chain", "draw", "offer")
-    sums = np.add.reduceat(chosen.values, [0, 3, 5], axis=-1)
-    assert (sums == 1).all()
+    assert chosen.dims == ("chain", "draw", "choice", "position")
+    assert (chosen.sum("position") == 1).all()
+    assert (chosen.values[..., ~choices.there] == 0).all()
     by_chooser = rt.log_likelihood(model, result, by="annotator")["log_likelihood"]["chosen"]
     assert by_chooser.dims == ("chain", "draw", "annotator")
     np.testing.assert_allclose(
@@ -192,8 +190,7 @@ def test_types_are_found(fit_quietly) -> None:
     assert sorted(slope) == pytest.approx([-2.0, 2.0], abs=0.4)
     # A chooser's new choice follows their type.
     probs = rt.predict(model, result, choices).mean(("chain", "draw")).values
-    right = probs[np.asarray(choices.chosen) == 1].mean()
-    assert right > 0.6
+    assert probs[choices.chosen.ravel() == 1].mean() > 0.6
     unit = rt.log_likelihood(model, result)["log_likelihood"]["chosen"]
     assert unit.dims == ("chain", "draw", "annotator")
     assert rt.check(model, result, replicates=320).failed == []
@@ -220,20 +217,21 @@ def test_a_nest_by_hand() -> None:
     upper = np.array([np.exp(utility[0]), within.sum() ** scale])
     expected = np.r_[upper[0], upper[1] * within / within.sum()] / upper.sum()
     softmax = np.exp(utility) / np.exp(utility).sum()
-    none, nest = jnp.zeros(3, int), jnp.array([0, 1, 1])
     with jax.enable_x64(True):
         for own, probs in ((scale, expected), (1.0, softmax)):
-            nested = NestedChoice(jnp.asarray(utility), none, 1, nest, jnp.array([1.0, own]))
-            np.testing.assert_allclose(jnp.exp(nested.log_probs()), probs, rtol=1e-12)
+            for nest in (jnp.array([[-1, 0, 0]]), jnp.array([[1, 0, 0]])):  # alone in one, or none
+                nested = NestedChoice(jnp.asarray(utility)[None], nest, jnp.array([own, 0.3]))
+                np.testing.assert_allclose(jnp.exp(nested.log_probs())[0], probs, rtol=1e-12)
 
 
 def test_a_nest_of_which_little_is_offered_has_a_gradient() -> None:
-    """Sets without an alternative of a nest, and rows that only pad."""
-    codes, nests = jnp.array([0, 0, 1, 1, 2]), jnp.array([0, 1, 1, 1, 0])
+    """Sets without an alternative of a nest, and positions that only pad."""
+    utility = jnp.array([[0.0, 1.0, 10 * NOT_OFFERED], [2.0, 3.0, 4.0]])
+    nests = jnp.array([[-1, 0, 0], [0, 0, -1]])
 
     def density(scale: jax.Array) -> jax.Array:
-        choice = NestedChoice(jnp.arange(5.0), codes, 2, nests, jnp.array([1.0, scale]))
-        return choice.log_prob(jnp.array([1.0, 0.0, 0.0, 1.0, 0.0])).sum()
+        choice = NestedChoice(utility, nests, jnp.array([scale, scale]))
+        return choice.log_prob(jnp.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])).sum()
 
     value, slope = jax.value_and_grad(density)(jnp.array(0.5))
     assert np.isfinite(value)
@@ -244,13 +242,13 @@ def test_a_red_and_a_blue_bus() -> None:
     """Of three alternatives the car has the probability that two correlated normals are both
     negative."""
     with jax.enable_x64(True):
-        none, row = jnp.zeros(3, int), jnp.zeros(3)
-        alike = jnp.exp(ProbitChoice(row, none, 1, 3).log_probs())
+        row = jnp.zeros((1, 3))
+        alike = jnp.exp(ProbitChoice(row).log_probs())[0]
         np.testing.assert_allclose(alike, 1 / 3, rtol=1e-9)
         car = []
         for size in (0.5, 2.0, 4.0, 8.0):
-            probit = ProbitChoice(row, none, 1, 3, jnp.array([0.0, size, size]))
-            mean = jnp.exp(probit.log_probs())
+            probit = ProbitChoice(row, jnp.array([[0.0, size, size]]))
+            mean = jnp.exp(probit.log_probs())[0]
             correlation = (size**2 + 1) / (size**2 + 2)
             exact = 0.25 + np.arcsin(correlation) / (2 * np.pi)
             np.testing.assert_allclose(mean, [exact, (1 - exact) / 2, (1 - exact) / 2], rtol=1e-3)
@@ -262,8 +260,7 @@ def test_a_red_and_a_blue_bus() -> None:
 
 def test_two_alternatives_are_a_probit() -> None:
     gap = np.linspace(-6, 6, 13)
-    utility = np.stack([gap, np.zeros(13)], axis=1).ravel()
-    codes = np.repeat(np.arange(13), 2)
+    utility = np.stack([gap, np.zeros(13)], axis=1)
     with jax.enable_x64(True):
-        own = ProbitChoice(jnp.asarray(utility), jnp.asarray(codes), 13, 2).log_probs()[::2]
+        own = ProbitChoice(jnp.asarray(utility)).log_probs()[:, 0]
     np.testing.assert_allclose(own, scipy.stats.norm.logcdf(gap / np.sqrt(2)), rtol=1e-5)

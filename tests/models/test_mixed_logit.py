@@ -58,13 +58,10 @@ def test_probabilities_are_those_of_own_coefficients(choices) -> None:
     own = np.tile(values["coefficient"], (PEOPLE, 1))
     own[:, 1] += values["taste"][:, 0]
     x = np.asarray(choices.features) * choices.scale
-    who, what = np.asarray(choices.annotator), np.asarray(choices.alternative)
-    utility = (x * own[who]).sum(1) + values["constant"][what]
-    groups = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])[what]
-    utility += (groups * values["error_component"][who]).sum(1)
-    utility = utility.reshape(-1, 3)
-    chosen = np.asarray(choices.chosen).reshape(-1, 3) > 0
-    expected = utility[chosen] - scipy.special.logsumexp(utility, axis=1)
+    utility = (x * own[choices.annotator][:, None]).sum(-1) + values["constant"][choices.offered]
+    groups = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])[choices.offered]
+    utility += (groups * values["error_component"][choices.annotator][:, None]).sum(-1)
+    expected = utility[choices.chosen > 0] - scipy.special.logsumexp(utility, axis=1)
     with jax.enable_x64(True):
         got = np.asarray(pointwise_log_likelihood(model, choices, values))
     np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6)
@@ -91,9 +88,7 @@ def test_designs_are_those_of_the_program(name: str, choices) -> None:
 
         own = jnp.asarray(panel.own_of(values))
         slope, curvature = jax.grad(total)(own), -jax.hessian(total)(own)
-    np.testing.assert_allclose(
-        by_judge, np.bincount(choices.unit_codes("annotator"), by_set), rtol=1e-6
-    )
+    np.testing.assert_allclose(by_judge, np.bincount(choices.annotator, by_set), rtol=1e-6)
     expected = panel.expected(utility)
     np.testing.assert_allclose(panel.slope(expected), slope, atol=1e-6)
     each = np.asarray(curvature)[np.arange(PEOPLE), :, np.arange(PEOPLE)]
@@ -110,7 +105,7 @@ def test_integrated_likelihood_is_that_of_quadrature() -> None:
     values = somewhere(model, data)
     values["coefficient_spread"] = np.array([2.0])
     nodes, weight = np.polynomial.hermite_e.hermegauss(200)
-    codes = data.unit_codes("annotator")
+    codes = data.annotator
     with jax.enable_x64(True):
         rows = []
         for node in nodes:
@@ -245,7 +240,7 @@ def test_groups_are_compared_within_choosers(menus, alike) -> None:
 
 def test_sets_of_count_zero_tell_nothing_of_groups() -> None:
     counted = from_menus({"ann": ["ab", "cd", "ac"]}, "abcd")
-    without = dataclasses.replace(counted, count=np.array([1, 1, 1, 1, 0, 0], np.int32))
+    without = dataclasses.replace(counted, count=np.array([1, 1, 0], np.int32))
     alike = rt.MixedLogit(features=False, error_components=(("a",), ("b",)))
     single = rt.MixedLogit(features=False, error_components=(("a", "b"),))
     for data, tells in ((counted, True), (without, False)):

@@ -33,9 +33,9 @@ def codes_of(annotator: Any, pool: Judgements, parameter: str) -> Int[np.ndarray
 
 def check_askable(data: Judgements | type[Judgements], name: str) -> None:
     """Raise unless the rows of the data are questions by themselves."""
-    if data.together:
+    if data.answer_scale == "choice":
         raise SettingError(
-            f"raters does not suggest which {plural(data.unit)} to offer next; where each is of two"
+            f"raters does not suggest which {plural(data.row)} to offer next; where each is of two"
             " things, read the answers as rt.Comparisons",
             parameter=name,
         )
@@ -73,7 +73,7 @@ def _plain_names(data: Any) -> Any:
 
 def _check_alike(pool: Judgements, data: Judgements) -> None:
     """Raise unless names and flags beside the questions are equal, and `data` have all units."""
-    if data.unit != data.row and data.num_units < len(data.coords[data.unit]):
+    if data.num_units < len(data.coords[data.unit]):
         problem, expected = "is a part of judgements", "choose rows of the table, and read it again"
         refuse("data", problem=problem, expected=expected, error=DataError)
     # The classes of known truths are those of the answers, which are not recoded.

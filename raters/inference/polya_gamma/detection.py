@@ -19,10 +19,10 @@ from jaxtyping import Array
 from numpyro.distributions.transforms import biject_to
 
 from raters.distributions import GroupedMixture
-from raters.distributions.choices import Choice, PlackettLuce
+from raters.distributions.choices import OfSets
 from raters.distributions.correlated import unwrapped
 from raters.distributions.priors import Priors
-from raters.distributions.ties import Davidson, DavidsonLuce
+from raters.distributions.ties import Davidson
 from raters.errors import NotConjugateError
 from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import conditionals, latent_classes
@@ -65,7 +65,7 @@ def names_of(program: Program[Any]) -> Names:
 
 def chooses(program: Program[Any]) -> bool:
     """Return whether there are choices from sets, whose utilities have no conjugate prior."""
-    choosing = (Choice, Davidson, DavidsonLuce, PlackettLuce, dist.CategoricalLogits)
+    choosing = (OfSets, Davidson, dist.CategoricalLogits)
     return any(
         issubclass(part.observed_type, choosing)
         and part.model.blocks != ()

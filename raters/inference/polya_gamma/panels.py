@@ -18,14 +18,13 @@ from jaxtyping import Array, Float, Int
 from raters.distributions.choices import Choice
 from raters.distributions.correlated import unwrapped
 from raters.errors import NotConjugateError
-from raters.inference.arrays import Entries, HostRows, Matrix, Sites, Vectors
+from raters.inference.arrays import Entries, Matrix, Sites, Vectors
 from raters.inference.polya_gamma.conditionals import Gaussian
 from raters.inference.polya_gamma.rows import block_prior, split
 from raters.inference.polya_gamma.unconstrained import is_unbounded
 from raters.model import Model, Own, Values, facts_of
 from raters.program import Program, scattered, trace
 
-_NOT_OFFERED = -1e300
 # Largest difference between equal designs, to their largest number.
 _SAME = 1e-8
 # Entries of the designs that are held.
@@ -46,8 +45,7 @@ def why_not(program: Program[Any]) -> str | None:
         what = program.observed_type.__name__
         return f"{name} has vectors of single judges in {what}, and not in choices from sets"
     number = sum(program.sites[own.site].shape[-1] for own in facts_of(program.model, Own))
-    largest = int(np.bincount(program.data.group).max(initial=1))
-    if (size := program.data.num_units * largest * number) > _MOST:
+    if (size := np.size(program.data.offered) * number) > _MOST:
         what = f"the design of everybody's own coefficients has {size:,} numbers"
         return f"{what} (at most {_MOST:,}); use SVI, or let fewer features differ"
     return None
@@ -66,7 +64,7 @@ class Panel:
     chosen: Float[np.ndarray, "place set"]
     number: Float[np.ndarray, " set"]
     num_judges: int
-    row: Int[np.ndarray, "place set"]
+    row: Int[np.ndarray, " set"]
     prior: Gaussian
     common: Float[np.ndarray, "shared own"]
 
@@ -75,10 +73,9 @@ class Panel:
         """Length of the vectors."""
         return int(self.own.shape[2])
 
-    def answered(self, chosen: HostRows) -> Panel:
+    def answered(self, chosen: Float[np.ndarray, "row place"]) -> Panel:
         """Return the panel with other choices from the same sets."""
-        placed = np.where(self.row >= 0, np.asarray(chosen, float)[self.row], 0.0)
-        return replace(self, chosen=placed)
+        return replace(self, chosen=np.asarray(chosen, float)[self.row].T)
 
     def shared_utilities(self, shared: Entries) -> np.ndarray:
         """Return the part of the utilities that all judges have, shape (place, set)."""
@@ -178,29 +175,17 @@ def panel_of(program: Program[Any], values: Values) -> Panel:
     names, model, data = names_of(program), program.model, program.data
     read = jax.tree.map(np.asarray, designs(model, names, data, values))
     check(program, names, read, values)
-    code, number = np.asarray(read.code), np.asarray(read.number, np.float64)
-    row = np.flatnonzero((code < len(number)) & (number[np.minimum(code, len(number) - 1)] > 0))
-    judge = np.asarray(data.codes(data.judge))
-    row = row[np.lexsort((code[row], judge[row]))]
-    begin = np.diff(code[row], prepend=-1) != 0
-    group = np.cumsum(begin) - 1
-    first = np.flatnonzero(begin)
-    place = np.arange(len(row)) - first[group]
-    shape = int(place.max(initial=0)) + 1, len(first)
-
-    def placed(of_rows: np.ndarray, fill: float = 0.0) -> np.ndarray:
-        array = np.full((*shape, *of_rows.shape[1:]), fill)
-        array[place, group] = of_rows[row]
-        return array
-
-    offset = placed(read.offset, _NOT_OFFERED)
-    offset[offset < _NOT_OFFERED / 1e200] = _NOT_OFFERED
-    shared, own = placed(read.shared), placed(read.own)
+    judge, weight = np.asarray(data.codes(data.judge)), np.asarray(data.weight, np.float64)
+    row = np.flatnonzero(weight > 0)
+    row = row[np.argsort(judge[row], kind="stable")]
+    shared, own, offset, chosen = (
+        np.ascontiguousarray(np.swapaxes(one[row], 0, 1).astype(float))
+        for one in (read.shared, read.own, read.offset, np.asarray(data.chosen))
+    )
     prior = jax.tree.map(np.asarray, block_prior(model, data.first_unit(), values, names.shared))
-    of_rows = placed(read.chosen), number[code[row][first]], len(data.coords[data.judge])
-    places = placed(np.arange(len(code)), -1).astype(int)
-    read_off = names, judge[row][first], shared, own, offset
-    return Panel(program, *read_off, *of_rows, places, prior, _common(shared, own))
+    of_sets = chosen, weight[row], len(data.coords[data.judge])
+    read_off = names, judge[row], shared, own, offset
+    return Panel(program, *read_off, *of_sets, row, prior, _common(shared, own))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -256,15 +241,12 @@ def names_of(program: Program[Any]) -> Names:
 
 
 class Designs(NamedTuple):
-    """Designs by row, and the sets of the rows."""
+    """Designs of the positions of sets."""
 
     shared: Array
     own: Array
     offset: Array
     utility: Array
-    chosen: Array
-    code: Array
-    number: Array
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -290,12 +272,9 @@ def designs(model: Model[Any], names: Names, data: Any, values: Values) -> Desig
         for name in names.shared
         for place in range(values[name].size)
     ]
-    empty = jnp.zeros((len(here), 0))
-    site = trace(model, data, values)[model.observed]
-    fn, chosen = site["fn"], jnp.asarray(site["value"], float)
-    number = jnp.ones(fn.num_sets) if fn.count is None else jnp.asarray(fn.count, float)
-    both = jnp.stack(shared, axis=1) if shared else empty, jnp.stack(own, axis=1)
-    return Designs(*both, here - along(at), here, chosen, jnp.asarray(fn.set), number)
+    empty = jnp.zeros((*here.shape, 0))
+    of_shared = jnp.stack(shared, axis=-1) if shared else empty
+    return Designs(of_shared, jnp.stack(own, axis=-1), here - along(at), here)
 
 
 def check(program: Program[Any], names: Names, read: Designs, values: Values) -> None:
@@ -308,7 +287,7 @@ def check(program: Program[Any], names: Names, read: Designs, values: Values) ->
     own = np.concatenate([there[name] for name in names.own], axis=1)
     shared = np.concatenate([np.zeros(0), *(np.ravel(there[name]) for name in names.shared)])
     judge = np.asarray(data.codes(data.judge))
-    claimed = read.offset + read.shared @ shared + (read.own * own[judge]).sum(1)
+    claimed = read.offset + read.shared @ shared + (read.own * own[judge][:, None]).sum(-1)
     error = float(np.max(np.abs(claimed - actual) / (1 + np.abs(actual)), initial=0.0))
     if not error < _TOLERANCE:
         raise NotConjugateError(

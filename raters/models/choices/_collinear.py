@@ -24,11 +24,10 @@ _MOST_ALTERNATIVES = 500
 def collinear_features(data: Choices, *, constants: bool) -> tuple[str, ...]:
     """Sentences about features that are exactly collinear within sets."""
     data = data.unpadded()
-    begin = np.flatnonzero(np.diff(np.asarray(data.group), prepend=-1))
-    size = np.diff(begin, append=data.num_rows)
-    values = np.asarray(data.features, float)
+    there, size = data.there, data.there.sum(1)
+    values = np.where(there[..., None], np.asarray(data.features, float), 0.0)
     # Only differences within sets count.
-    values = values - np.repeat(np.add.reduceat(values, begin) / size[:, None], size, axis=0)
+    values = (values - values.sum(1, keepdims=True) / size[:, None, None])[there]
     length = np.sqrt((values**2).sum(0))
     differs = length > 0
     if not differs.any():
@@ -44,7 +43,8 @@ def collinear_features(data: Choices, *, constants: bool) -> tuple[str, ...]:
         for places in _groups(alike)
     ]
     if constants and len(data.alternatives) <= _MOST_ALTERNATIVES:
-        explained = _explained(columns, size, np.asarray(data.alternative), len(data.alternatives))
+        alternative = np.asarray(data.offered)[there]
+        explained = _explained(columns, size, alternative, len(data.alternatives))
         sentences += [
             "within sets the constants of the alternatives can take the place of the feature(s)"
             f" {shorten(names[place] for place in places)}, so that the prior divides what the"

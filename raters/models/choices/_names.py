@@ -36,8 +36,8 @@ def groups_of(parameter: str, given: Any, such: str) -> Groups:
 
 
 def inside(groups: Groups, data: Choices) -> Float[np.ndarray, "alternative group"]:
-    """1 where an alternative is of a group."""
-    names = list(map(name_text, data.alternatives))
+    """1 where an alternative is of a group, and a last row for a position without any."""
+    names = [*map(name_text, data.alternatives), None]
     return np.array([[float(name in group) for group in groups] for name in names])
 
 
@@ -50,10 +50,9 @@ def why_not_groups(
     if reason := unknown_name(parameter, named, data.alternatives):
         return reason
     data = data.unpadded()
-    rows = inside(groups, data)[np.asarray(data.alternative)]
-    size = np.bincount(data.group, minlength=data.num_units)
-    for group, row in zip(groups, rows.T, strict=True):
-        number = np.bincount(data.group, row, data.num_units)
+    members = inside(groups, data)[np.asarray(data.offered)].sum(1)
+    size = data.there.sum(1)
+    for group, number in zip(groups, members.T, strict=True):
         matters = number > 1 if together else (number > 0) & (number < size)
         if not matters.any():
             what = "two alternatives" if together else "beside another alternative"

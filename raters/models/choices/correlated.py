@@ -8,15 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
-from raters.distributions.choices import Choice, NestedChoice, ProbitChoice
+from raters.distributions.choices import Choice, NestedChoice, ProbitChoice, item_of, of_offered
 from raters.errors import Reason, refuse
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
 from raters.model import Values
 from raters.models.choices._names import groups_of, names_of, unknown_name, why_not_groups
-from raters.models.choices.multinomial_logit import Utility, choices_made, set_of
+from raters.models.choices.multinomial_logit import Utility
 
 _NESTS = "nests=(('red bus', 'blue bus'),)"
 _SHARED = "shared=('red bus', 'blue bus')"
@@ -72,24 +72,14 @@ class NestedLogit(Utility):
         names_of("nests", [name for nest in nests for name in nest], _NESTS)
         object.__setattr__(self, "nests", nests)
 
-    def choice(self, utility: Float[Array, " offer *type"], data: Choices) -> Choice:
+    def choice(self, utility: Float[Array, "set position"], data: Choices) -> Choice:
         number = len(self.nests)
         prior = dist.Uniform(jnp.zeros(number), 1.0).to_event(1)
         own = numpyro.sample("dissimilarity", prior, infer={"event_dims": ["nest"]})
-        nest = self._nest_of(data)
-        # Alternatives on their own are nests of one, whose dissimilarity does not matter.
-        every = jnp.concatenate([own, jnp.ones(int(nest.max()) + 1 - number)])
-        of_row = jnp.asarray(nest)[data.alternative]
-        number = data.num_units
-        return NestedChoice(utility, set_of(data), number, of_row, every, choices_made(data))
-
-    def _nest_of(self, data: Choices) -> Int[np.ndarray, " alternative"]:
-        """Nest of each alternative; those that no nest names come after the nests."""
         code = {name: place for place, nest in enumerate(self.nests) for name in nest}
-        alone = iter(range(len(self.nests), len(self.nests) + len(data.alternatives)))
-        own = [code.get(name_text(name)) for name in data.alternatives]
-        nests = [next(alone) if place is None else place for place in own]
-        return np.array([*nests], np.int32)
+        nests = [code.get(name_text(name), -1) for name in data.alternatives]
+        nest = jnp.array(nests, int)[item_of(data.offered)]
+        return NestedChoice(of_offered(utility, data.offered), nest, own, data.count)
 
     def start(self, data: Choices) -> Values:
         return super().start(data) | {"dissimilarity": np.full(len(self.nests), _START)}
@@ -150,14 +140,13 @@ class MultinomialProbit(Utility):
             problem = "names one alternative, which has an error of its own already"
             refuse("shared", self.shared, problem, "name two or more", instead=_SHARED)
 
-    def choice(self, utility: Float[Array, " offer *type"], data: Choices) -> Choice:
+    def choice(self, utility: Float[Array, "set position"], data: Choices) -> Choice:
         loading = None
         if self.shared:
             scale = numpyro.sample("shared_scale", dist.HalfNormal(2.0))
             shares = [name_text(name) in self.shared for name in data.alternatives]
-            loading = scale * jnp.asarray(shares, utility.dtype)[data.alternative]
-        number = data.num_units
-        return ProbitChoice(utility, set_of(data), number, data.most, loading, choices_made(data))
+            loading = scale * jnp.asarray(shares, utility.dtype)[item_of(data.offered)]
+        return ProbitChoice(of_offered(utility, data.offered), loading, data.count)
 
     def start(self, data: Choices) -> Values:
         start = super().start(data)

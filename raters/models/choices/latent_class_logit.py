@@ -93,7 +93,9 @@ class LatentClassLogit(Utility):
     def generate(self, data: Choices) -> None:
         weight = sample_weight(jnp.full(self.num_types, 1.0))
         choice = self.choice(self.utility(data), data)
-        number, group = self._groups(data)
+        number, group = len(data.annotators), data.annotator
+        if self.by == "set":
+            number, group = data.num_rows, jnp.arange(data.num_rows)
         facts: dict[str, Any] = {"unit": self.by, "latent_class": "type"}
         if self.ignored:
             facts["class_names"] = ("look at all", f"ignore {', '.join(self.ignored)}")
@@ -101,7 +103,7 @@ class LatentClassLogit(Utility):
             mixture = GroupedMixture(dist.Categorical(probs=weight), choice, group, number)
             numpyro.sample("chosen", mixture, obs=data.chosen, infer=facts)
 
-    def utility(self, data: Choices) -> Float[Array, "offer type"]:
+    def utility(self, data: Choices) -> Float[Array, "set position type"]:
         """Utility of each alternative of each set for each type."""
         if not self.ignored:
             return utility_of(sample_terms(self, data, self.num_types), data)
@@ -109,14 +111,6 @@ class LatentClassLogit(Utility):
         kept = np.array([name_text(name) not in self.ignored for name in data.feature_names], float)
         ignoring = sites | {"coefficient": sites["coefficient"] * kept}
         return jnp.stack([utility_of(sites, data), utility_of(ignoring, data)], axis=-1)
-
-    def _groups(self, data: Choices) -> tuple[int, Any]:
-        """Number of those who have a type, and the code of that of each set."""
-        if self.by == "set":
-            return data.num_units, jnp.arange(data.num_units)
-        # The last row of a set writes it; all have the same.
-        own = jnp.zeros(data.num_units, int).at[data.group].set(data.annotator)
-        return len(data.annotators), own
 
     def start(self, data: Choices) -> Values:
         return self.another_start(data, np.random.default_rng(0))
@@ -141,7 +135,7 @@ class LatentClassLogit(Utility):
         if reason := unknown_name("ignored", self.ignored, data.feature_names, "feature"):
             return reason
         if self.by == "set":
-            if data.count is None or data.set_counts.max(initial=0) <= 1:
+            if np.max(data.weight, initial=0) <= 1:
                 return None
             problem = "gives each choice a type of its own, and some sets stand for several choices"
             return Reason(

@@ -143,7 +143,7 @@ class MixedLogit(Utility):
 
     # ---------------------------------------------------------------- program
 
-    def utility(self, data: Choices) -> Float[Array, " offer"]:
+    def utility(self, data: Choices) -> Float[Array, "set position"]:
         sites = sample_terms(self, data)
         utility = utility_of(sites, data)
         annotator = jnp.asarray(data.annotator)
@@ -151,12 +151,12 @@ class MixedLogit(Utility):
             places = np.array(self.places(data))
             taste = self._sample_tastes(data, places)
             self._own_coefficients(sites["coefficient"][places] + taste)
-            columns = (data.features * data.scale)[:, places]
-            utility = utility + (columns * taste[annotator]).sum(-1)
+            columns = (data.features * data.scale)[..., places]
+            utility = utility + jnp.einsum("spf,sf->sp", columns, taste[annotator])
         if self.error_components:
             effect = self._sample_components(len(data.annotators))
-            within = jnp.asarray(inside(self.error_components, data))[jnp.asarray(data.alternative)]
-            utility = utility + (within * effect[annotator]).sum(-1)
+            within = jnp.asarray(inside(self.error_components, data))[data.offered]
+            utility = utility + jnp.einsum("spc,sc->sp", within, effect[annotator])
         return utility
 
     def _sample_tastes(
@@ -249,13 +249,11 @@ class MixedLogit(Utility):
     def _warnings_of_groups(self, data: Choices) -> tuple[str, ...]:
         """Warn of two groups whose variances only count added up, within all sets."""
         data = data.unpadded()
-        rows = inside(self.error_components, data)[np.asarray(data.alternative)]
-        number = np.bincount(data.group, minlength=data.num_units)[:, None]
-        mean = np.zeros((data.num_units, rows.shape[1]))
-        np.add.at(mean, np.asarray(data.group), rows)
-        centred = rows - (mean / np.maximum(number, 1))[np.asarray(data.group)]
-        product = np.zeros((len(data.annotators), *2 * rows.shape[1:]))
-        np.add.at(product, np.asarray(data.annotator), centred[:, :, None] * centred[:, None, :])
+        there = data.there[..., None]
+        rows = inside(self.error_components, data)[np.asarray(data.offered)]
+        centred = (rows - rows.sum(1, keepdims=True) / there.sum(1, keepdims=True)) * there
+        product = np.zeros((len(data.annotators), *2 * rows.shape[2:]))
+        np.add.at(product, np.asarray(data.annotator), np.matmul(centred.mT, centred))
         size = np.sqrt(np.einsum("kcc->kc", product))
         largest = size[:, :, None] * size[:, None, :]
         both_or_none = (size[:, :, None] > 0) == (size[:, None, :] > 0)

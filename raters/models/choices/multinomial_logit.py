@@ -5,15 +5,14 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from raters.distributions import ScaledNormal
-from raters.distributions.choices import Choice
+from raters.distributions.choices import Choice, each, item_of, of_offered
 from raters.errors import Reason, refuse
 from raters.judgements.choices import Choices
 from raters.judgements.names import shorten
@@ -63,17 +62,18 @@ class Utility(CheckedModel[Choices]):
         shifts: tuple[Symmetry, ...] = (Shift("constant", 0),) if self.constants else ()
         return shifts + ((Shift("interaction", 1),) if self.interactions else ())
 
-    def utility(self, data: Choices) -> Float[Array, " offer *type"]:
+    def utility(self, data: Choices) -> Float[Array, "set position *type"]:
         """Sample the terms, and return the utility of each alternative of each set."""
         return utility_of(sample_terms(self, data), data)
 
-    def choice(self, utility: Float[Array, " offer *type"], data: Choices) -> Choice:
+    def choice(self, utility: Float[Array, "set position *type"], data: Choices) -> Choice:
         """Distribution of the choices, given the utilities."""
-        return Choice(utility, set_of(data), data.num_units, choices_made(data))
+        utility = of_offered(utility, data.offered)
+        return Choice(utility, each(data.count, utility))
 
     def generate(self, data: Choices) -> None:
         choice = self.choice(self.utility(data), data)
-        with numpyro.plate("set", data.num_units):
+        with numpyro.plate("set", data.num_rows):
             numpyro.sample("chosen", choice, obs=data.chosen)
 
     def start(self, data: Choices) -> Values:
@@ -89,7 +89,8 @@ class Utility(CheckedModel[Choices]):
                 problem = f"needs features of the {of}, and these choices have none"
                 expected = "read them with the choices, or leave the term out"
                 return Reason(name, True, problem, expected)
-        never = np.bincount(np.asarray(data.alternative), minlength=len(data.alternatives)) == 0
+        offered = np.asarray(data.offered)[data.there]
+        never = np.bincount(offered, minlength=len(data.alternatives)) == 0
         if (self.constants or self.interactions) and never.any():
             names = [data.alternatives[code] for code in np.flatnonzero(never)]
             problem = f"are known from nothing of alternatives never offered ({shorten(names)})"
@@ -128,37 +129,19 @@ def sample_terms(model: Utility, data: Choices, num_types: int | None = None) ->
     return sites
 
 
-def utility_of(sites: Values, data: Choices) -> Float[Array, " offer *type"]:
+def utility_of(sites: Values, data: Choices) -> Float[Array, "set position *type"]:
     """Utility of each alternative of each set, up to a number of the set."""
     utility: Array = jnp.zeros(())
+    item = item_of(data.offered)
     if "coefficient" in sites:
         # Back in the user's units, less their means.
         utility = utility + (data.features * data.scale) @ sites["coefficient"]
     if "constant" in sites:
-        utility = utility + sites["constant"][data.alternative]
+        utility = utility + sites["constant"][item]
     if "interaction" in sites:
-        own = (data.chooser_features * data.chooser_scale)[data.group]
-        site = sites["interaction"]
-        for feature in range(site.shape[0]):
-            # One index for each row, as the conjugate updates read it.
-            of_rows = site[jnp.full(data.num_rows, feature), data.alternative]
-            column = own[:, feature].reshape(-1, *(1,) * (of_rows.ndim - 1))
-            utility = utility + column * of_rows
+        own = data.chooser_features * data.chooser_scale
+        utility = utility + jnp.einsum("sg,gsp...->sp...", own, sites["interaction"][:, item])
     return utility
-
-
-def set_of(data: Choices) -> Int[Array, " offer"]:
-    """Place of each row's set; the number of sets for a row that only pads."""
-    group = jnp.asarray(data.group)
-    return group if data.count is None else jnp.where(data.count > 0, group, data.num_units)
-
-
-def choices_made(data: Choices) -> Float[Array, " set"] | None:
-    """Number of choices from each set; None for one from each."""
-    if data.count is None:
-        return None
-    count: Array = jax.ops.segment_max(jnp.asarray(data.count, float), data.group, data.num_units)
-    return jnp.maximum(count, 0.0)
 
 
 @dataclass(frozen=True)

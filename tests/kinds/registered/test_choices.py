@@ -72,7 +72,7 @@ def test_a_red_and_a_blue_bus_are_no_independent_alternatives(fitted) -> None:
 def measured_repeats(table: dict, time: dict, **options) -> float | str:
     """Share of repeats in a table, given the time of each trip, or why there is none."""
     choices = rt.Choices.from_frame(table, **ROLES, aggregate=False, **options)
-    when = choices.to_frame()["set"].map(time).to_numpy(float)
+    when = choices.per_row(choices.to_frame()["set"].map(time).to_numpy(float))
     measure = family.REPEATS.prepare(Layout(rt.program.Program(MODEL, choices), when))
     counts = answer_counts(choices)
     return measure if isinstance(measure, str) else measure(Draw(counts, 0 * counts + 0.5, None))
@@ -106,19 +106,18 @@ def test_repeats_by_hand() -> None:
 
 
 def test_replicated_choices_have_the_probabilities_of_the_model() -> None:
-    """|z| < 4.5 for the share of each of 7 rows: 5e-5 of false alarms in all."""
+    """|z| < 4.5 for the share of each of 7 alternatives: 5e-5 of false alarms in all."""
     choices = trips(6)
-    counts = np.repeat(1000.0, choices.num_rows)
     table = choices.to_frame().assign(chosen=lambda table: table["chosen"] * 1000)
     roles = {name: name for name in ("set", "alternative", "chosen", "annotator")}
     many = rt.Choices.from_frame(table, **roles, counted=True)
     rng = np.random.default_rng(0)
-    weight = rng.uniform(0.2, 1.0, many.num_rows)
-    share = weight / np.bincount(many.group, weight)[many.group]
-    drawn = replicated(many, np.stack([1 - share, share]), rng)[1]
-    total = np.bincount(many.group, drawn)
-    np.testing.assert_array_equal(total, 1000)
-    z = (drawn - counts * share) / np.sqrt(counts * share * (1 - share))
+    weight = np.where(many.there, rng.uniform(0.2, 1.0, many.offered.shape), 0.0)
+    share = weight / weight.sum(1, keepdims=True)
+    drawn = replicated(many, share.T, rng).T
+    np.testing.assert_array_equal(drawn.sum(1), 1000)
+    np.testing.assert_array_equal(drawn[~many.there], 0)
+    z = (drawn - 1000 * share)[many.there] / np.sqrt(1000 * share * (1 - share))[many.there]
     assert np.abs(z).max() < 4.5
 
 
