@@ -271,7 +271,8 @@ def shifted(plan: Plan, data: Any, values: Values, covariance: Matrix) -> Values
         if found is None:
             return {}
         slope += np.asarray(found)
-    return block.placed(values, block.flat(values) + covariance @ slope)
+    moved = block.placed(values, block.flat(values) + covariance @ slope)
+    return {name: np.asarray(value) for name, value in moved.items()}
 
 
 @partial(jax.jit, static_argnums=(0, 3, 5))
