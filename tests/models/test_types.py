@@ -105,8 +105,7 @@ def test_annotators_of_a_mixture_are_audited_by_their_type(fit_quietly, fitted) 
     accuracy = found.table["accuracy"].values
     assert accuracy[:4].max() < accuracy[4:].min()
     assert float(found.table["agreement"][4:].min()) > 0.6
-    result, said = quiet_fit(model, votes, rt.PGEM(draws=20))
-    assert any("entries of 'competence' may lie nearly anywhere" in text for _, text in said)
+    result, _ = quiet_fit(model, votes, rt.PGEM(draws=20))
     assert np.isfinite(result["sample_stats"]["log_p"]).all()
     with raises_about(SettingError, "model"):
         rt.audit(MODEL, fitted, reference="crowd")

@@ -204,7 +204,8 @@ _ERRORS = {
 def test_injected_error_is_caught(error: str, singles, monkeypatch) -> None:
     """The bound that the right kernels keep is broken by each of these."""
     monkeypatch.setattr(*_ERRORS[error])
-    assert worst(geweke(rt.ExtendedBTL(competence="signed"), singles, seed=1)) > _BOUND
+    model = rt.ExtendedBTL(competence="signed", reward_scale=1.5)
+    assert worst(geweke(model, singles, seed=1)) > _BOUND
 
 
 def test_statistics_are_named_and_direct_means_known(few) -> None:

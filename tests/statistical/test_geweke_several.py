@@ -100,9 +100,9 @@ def test_kernel_of_several_kinds_leaves_the_joint_distribution_invariant(kernel:
     assert worst(result) < BOUND, str(result["z"].to_series())
 
 
-def _always(plan, tie, row, values, proposed, current):
+def _always(plan, tie, row, values, entries):
     """Accept every proposal for a tied entry."""
-    return jnp.zeros(len(proposed))
+    return jnp.zeros(len(entries))
 
 
 def _of_the_first_alone(readings, sums, *given):
@@ -124,7 +124,7 @@ _solved = gibbs.solved
 @pytest.mark.parametrize(
     ("place", "wrong"),
     [
-        ((gibbs, "log_ratio"), _always),
+        ((gibbs, "log_copula"), _always),
         ((gibbs, "solved"), _of_the_first_alone),
         ((gibbs, "solved"), _with_two_priors),
     ],

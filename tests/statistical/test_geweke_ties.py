@@ -80,7 +80,7 @@ def test_injected_error_in_a_kernel_of_ties_is_caught(error: str, singles) -> No
     conditionals.observation.register(kind, wrong)
     jax.clear_caches()
     try:
-        result = short(_KERNELS[kernel], singles.with_ties())
+        result = short(_KERNELS[kernel], singles.with_ties(), chains=300)
     finally:
         conditionals.observation.register(kind, _READ[kind])
         jax.clear_caches()

@@ -186,9 +186,10 @@ def _checked(
 
 def _limits(program: Program[Any], values: Values, priors: _Priors, names: Sites) -> str:
     """Return why a block of these sites cannot be updated; an empty text where it can."""
-    if priors[names[0]].kind == "counts":
-        counted = program.counts_classes and _is_conjugate(program, values, names)
-        return "" if counted else "its probabilities are not those of latent classes"
+    unlike = "its probabilities are not those of latent classes"
+    counts = priors[names[0]].kind == "counts"
+    if counts and not program.counts_classes:
+        return unlike
     model, sample = program.model, program.sample()
     blocks = kinds_of(program, sample, values, (names,))
     size = sum(np.size(values[name]) for name in names)
@@ -205,17 +206,8 @@ def _limits(program: Program[Any], values: Values, priors: _Priors, names: Sites
         for block in blocks:
             check_conjugate(program, values, block)
     except (NotConjugateError, NotImplementedError) as error:
-        return str(error)
+        return unlike if counts else str(error)
     return ""
-
-
-def _is_conjugate(program: Program[Any], values: Values, names: Sites) -> bool:
-    """Return whether the probabilities of a site are counted."""
-    try:
-        check_conjugate(program, values, Block(names, "counts"))
-    except (NotConjugateError, NotImplementedError):
-        return False
-    return True
 
 
 def _priors(model: Model[Any], data: Any, values: Values) -> _Priors:

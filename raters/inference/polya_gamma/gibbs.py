@@ -37,7 +37,7 @@ from raters.inference.polya_gamma.sums import (
     solved,
     sums_of,
 )
-from raters.inference.polya_gamma.ties import log_ratio
+from raters.inference.polya_gamma.ties import log_copula
 from raters.model import Values, local_sites
 from raters.program import Program, scattered, start_of
 
@@ -128,7 +128,8 @@ def draw_block(
         sums = weighed(chart, place, readings, omegas, first_key)
         drawn = solved(readings, sums, current, key, chart.how)
     if tie is not None:
-        gain = log_ratio(plan, tie, fixed.row, values, drawn, current)
+        log_density = partial(log_copula, plan, tie, fixed.row, values)
+        gain = log_density(drawn) - log_density(current)
         taken = jnp.log(jax.random.uniform(accept_key, gain.shape)) < gain
         drawn = jnp.where(taken, drawn, current)
     return block.placed(values, drawn)

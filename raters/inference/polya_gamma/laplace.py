@@ -12,10 +12,9 @@ import numpy as np
 import scipy.linalg
 from jax.sharding import Mesh
 from jaxtyping import Array
-from numpyro.distributions import constraints
 
 from raters.inference.arrays import EntryArray, Matrix, PerDraw, Rng, Sites
-from raters.inference.base import jax_keys, warn
+from raters.inference.base import jax_keys
 from raters.inference.polya_gamma import hmc, latent_classes, sweep, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT, Dense
 from raters.inference.polya_gamma.integrated import integrated
@@ -40,8 +39,6 @@ _MOST_PARAMETERS, _MOST_WORK = 1500, 2e8
 _MOST_STEPS, _COLUMNS = 2000, 16
 # Least curvature along a coordinate that units are made of.
 _LEAST = 1e-6
-# A wider normal in unconstrained coordinates does not describe a bounded site.
-_WIDEST = 2.0
 # Steps of Gibbs sampling after the normal draw, and the largest number of rows times classes in all
 # of them.
 _MOVES, _MOVE_LIMIT = 3, 5e8
@@ -135,9 +132,6 @@ def _around(
         factor = unit[:, None] * inverse_factor((unit[:, None] * second * unit)[None])[0]
         points = centre + noise @ factor.T
         log_q -= np.linalg.slogdet(factor)[1] + len(start) * np.log(2 * np.pi) / 2
-    if plan.classes:
-        spread = jnp.asarray(np.std(points, axis=0))
-        _warn_of_wide(own, unconstrained.coordinates_of(own, like, spread))
     sites, volume = unconstrained.sites_at_each(own, like, points)
     drawn = {name: np.repeat(value[None], number, 0) for name, value in given.items()} | sites
     of_prior, drawn = integrated(plan, row, drawn, rng)
@@ -146,19 +140,6 @@ def _around(
         log_p = of_prior + np.asarray(log_likelihoods(plan.model, data, drawn))
     stats = {"log_p": log_p, "log_q": log_q - np.asarray(volume)}
     return {name: drawn[name] for name in plan.supports}, stats
-
-
-def _warn_of_wide(supports: Supports, deviations: Values) -> None:
-    """Warn of bounded sites whose posterior is not approximately normal around the mode."""
-    for name, support in supports.items():
-        wide = int(np.sum(np.asarray(deviations[name]) > _WIDEST))
-        if wide and isinstance(support, constraints.interval):
-            warn(
-                f"{wide} of {np.size(deviations[name])} entries of {name!r} may lie nearly anywhere"
-                " within their bounds, which draws around the mode show badly; use Gibbs sampling"
-                " for their intervals and for LOO",
-                6,
-            )
 
 
 # ------------------------------------------------------------------------ of models with classes
@@ -271,7 +252,8 @@ def shifted(plan: Plan, data: Any, values: Values, covariance: Matrix) -> Values
         if found is None:
             return {}
         slope += np.asarray(found)
-    return block.placed(values, block.flat(values) + covariance @ slope)
+    moved = block.placed(values, block.flat(values) + covariance @ slope)
+    return {name: np.asarray(value) for name, value in moved.items()}
 
 
 @partial(jax.jit, static_argnums=(0, 3, 5))

@@ -14,9 +14,9 @@ from jaxtyping import Array
 
 from raters.inference.arrays import Scalar
 from raters.inference.polya_gamma import latent_classes, line, ties
-from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT
+from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT, prior
 from raters.inference.polya_gamma.plans import Plan
-from raters.inference.polya_gamma.rows import block_prior, split
+from raters.inference.polya_gamma.rows import split
 from raters.inference.polya_gamma.sums import (
     Division,
     How,
@@ -27,7 +27,7 @@ from raters.inference.polya_gamma.sums import (
 )
 from raters.inference.polya_gamma.unconstrained import coordinates, is_unbounded, maximised, placed
 from raters.model import Values
-from raters.program import Program, densities, placing
+from raters.program import Program, densities, placing, trace
 
 # Largest numbers of visits of orbits and free sites in a Gibbs sweep, and of steps along a line in
 # all. At 20,000 votes ten visits cost a fifth of the Pólya-Gamma draws, and doubled to quadrupled
@@ -200,8 +200,11 @@ def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> V
         return values
 
     def prior_at(hyper: Values) -> tuple[Array, Array]:
-        prior = block_prior(plan.model, row, hyper, sites)
-        return prior.mean, jnp.where(prior.precision > 0, prior.precision, 1.0) ** -0.5
+        traced = trace(plan.model, row, hyper)
+        each = [prior(traced[name]["fn"], jnp.shape(values[name])) for name in sites]
+        precision = jnp.concatenate([one.precision for one in each])
+        mean = jnp.concatenate([one.mean for one in each])
+        return mean, jnp.where(precision > 0, precision, 1.0) ** -0.5
 
     mean, spread = prior_at(values)
     score = (entries - mean) / spread

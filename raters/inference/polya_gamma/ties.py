@@ -59,22 +59,6 @@ def to_scores(plan: Any, tie: Tie, row: Any, values: Values, entries: Array) -> 
     return dist.Normal().log_prob(score) - log_prob
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _log_score(plan: Any, tie: Tie, row: Any, values: Values, entries: Array) -> PerJudge:
-    """Return the log density of each score given those tied to it, less that of the entry."""
-    at = plan, tie, row, values, entries
-    return log_copula(*at) + to_scores(*at)
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def log_ratio(
-    plan: Any, tie: Tie, row: Any, values: Values, proposed: Array, current: Array
-) -> PerJudge:
-    """Return the logarithm of the ratio of the copula's densities at two values of each entry."""
-    at = partial(log_copula, plan, tie, row, values)
-    return at(proposed) - at(current)
-
-
 Given = tuple[Any, Tie, Any, Values]
 
 
@@ -96,7 +80,7 @@ def mode(
 
     def density(move: Array) -> Array:
         entries = transform(start + move)
-        each = log_density(entries) + _log_score(*given, entries)
+        each = log_density(entries) + log_copula(*given, entries) + to_scores(*given, entries)
         return jnp.where(jnp.isnan(each), -jnp.inf, each)
 
     return transform(start + golden_step(density, shape=start.shape))
