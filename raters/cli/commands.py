@@ -18,8 +18,7 @@ import xarray as xr
 
 import raters as rt
 from raters import figures
-from raters.acquisition import Candidates, Policy, formats
-from raters.acquisition.posterior import sample_of
+from raters.acquisition import Candidates, Policy, formats, posterior
 from raters.auditing.audit import check_limits
 from raters.auditing.ranks import ranked_by
 from raters.auditing.truth.calibration import CROWD, trusted_codes
@@ -43,10 +42,6 @@ from raters.reporting.report import FORMS, check_form
 from raters.reporting.views import as_options
 
 # ---------------------------------------------------------------- audit and report
-
-
-# Questions among which an audit shows the best: those of more tell hardly more.
-_MOST_QUESTIONS = 100_000
 
 
 class Part(NamedTuple):
@@ -236,9 +231,9 @@ def _next_questions(
         pool = _pool_of(task.program, who if out else ())
     except DataError:
         return None, "Everybody who stays has answered every question."
-    pool = sample_of(pool, _MOST_QUESTIONS, np.random.default_rng(task.given.seed))
-    policy = Policy(target="everything")
-    return _questions(task, result, pool, policy=policy, seed=task.given.seed), ""
+    # The best of more tell hardly more.
+    pool = posterior.sample_of(pool, 100_000, np.random.default_rng(task.given.seed))
+    return _questions(task, result, pool, policy=Policy(target="everything")), ""
 
 
 def _agreement(task: Task, result: xr.DataTree, gold: Any) -> Part:
@@ -383,8 +378,7 @@ def suggest(given: Namespace) -> None:
         task, (policy,) = task_of(given, Policy())
         pool = _pool_of(task.program, **pool_options(given))
         result = task.fit(log_likelihood=False)
-        options = {"batch_size": given.batch_size, "seed": given.seed}
-        table = _questions(task, result, pool, policy=policy, **options)
+        table = _questions(task, result, pool, policy=policy, batch_size=given.batch_size)
     if as_tasks:
         tasks = _into_export(formats.relabel_queue, table, given)
         files.write_file(given.out, partial(files.write_text, tasks), given.force)
@@ -420,8 +414,8 @@ def _judges_alike(program: Program[Any]) -> bool:
 
 def _questions(task: Task, result: xr.DataTree, pool: Judgements, **options: Any) -> pd.DataFrame:
     """The most informative questions of a pool under a fit."""
-    table = rt.suggest(task.program.model, result, pool, **options).to_dataframe()
-    table = table.reset_index(drop=True)
+    asked = rt.suggest(task.program.model, result, pool, seed=task.given.seed, **options)
+    table = asked.to_dataframe().reset_index(drop=True)
     return table.assign(by="anyone") if _judges_alike(task.program) else table
 
 

@@ -24,7 +24,6 @@ _NUMBERS = (
     *("max_rhat", "min_ess", "pareto_k", "divergences", "converged", "starts", "starts_at_best"),
     *("sweeps", "elbo"),
 )
-_SETTLED = ("mixed", "stands", "near")
 
 
 def convergence(context: AuditContext) -> dict[str, Any]:
@@ -45,17 +44,16 @@ def convergence(context: AuditContext) -> dict[str, Any]:
         code = _of_chains(numbers, hangs)
     else:
         code = _of_approximation(numbers, isinstance(backend, SVI), result)
-    settled, of_fit = code in _SETTLED, list(fit_warnings(program, result))
+    settled, of_fit = code in ("mixed", "stands", "near"), list(fit_warnings(program, result))
     doubts = audit is not None and audit.anchor.doubts
     everybody = len(hangs["open"]) == len(program.data.judges)
-    better = () if settled and exact else (PGGibbs, NUTS)
-    samplers = (one.__name__ for one in better if one().why_not(program) is None)
+    samplers = (one.__name__ for one in (PGGibbs, NUTS) if one().why_not(program) is None)
     return {
         "code": code,
         "settled": settled,
         "relied_on": settled and not of_fit and not doubts,
         "exact": exact,
-        "sampler": next(samplers, None),
+        "sampler": None if settled and exact else next(samplers, None),
         "numbers": numbers,
         "wanted": {
             "max_rhat": LARGEST_RHAT,
