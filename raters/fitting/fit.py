@@ -111,6 +111,8 @@ def fit(
         problem = f"divides rows over devices, and {model!r} reads all of them at once"
         refuse("mesh", problem=problem, expected="leave it out")
     program = Program(model, data, mesh)
+    if reason := model.why_not(data):
+        raise BackendError(reason)
     if backend is None:
         backend = (quick_backend if quick else default_backend)(program)
     elif quick:

@@ -90,5 +90,10 @@ class OfferedSets(Judgements):
         """Raise unless the things of each set ascend; see `Judgements.check`."""
         super().check()
         offered = np.asarray(self.offered)
-        ascending = (np.diff(offered, axis=1) > 0) | (offered[:, 1:] < 0)
+        for name, column in self._in_positions().items():
+            if column.shape[:2] != offered.shape:
+                expected = f"it must have a place for each of `offered`, shape {offered.shape}"
+                refuse_data(name, column, f"has the shape {column.shape}", expected)
+        ascending = (np.diff(offered, axis=1) > 0) & (offered[:, :-1] >= 0)
+        ascending |= offered[:, 1:] < 0
         self._refuse("offered", ~ascending, "what a set offers must ascend, before any −1")

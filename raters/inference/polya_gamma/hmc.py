@@ -299,7 +299,11 @@ def _advance(
         return joint - (apart**2).sum() / (2 * _ALONG**2)
 
     # Any slope keeps volumes, and an end is accepted by its density in double precision.
-    singly = _in_single((data, like))
+    # NumPyro's map to correlations takes numbers in double precision alone.
+    related = type(constraints.corr_cholesky)
+    is_double = any(isinstance(one, related) for one in plan.supports.values())
+    narrowed = (lambda tree: tree) if is_double else _in_single
+    singly = narrowed((data, like))
     slope = jax.grad(density, 2)
 
     def trajectory(index: int, carry: tuple[State, Any, Any]) -> tuple[State, Any, Any]:
@@ -315,7 +319,7 @@ def _advance(
         moves += _ALONG * jax.random.normal(along_key, moves.shape)
         first = unconstrained.flat_of(plan.supports, straight(plan, values, -moves))
         here = metric.through(first)
-        origin, narrow = here.place(first), _in_single((here, moves))
+        origin, narrow = here.place(first), narrowed((here, moves))
         momentum = here.moving * jax.random.normal(momentum_key, origin.shape)
         if held_sites(plan):
             step /= stiffness(plan, row, like, here)
@@ -327,7 +331,7 @@ def _advance(
             # The slope stands at one place in the program, which compiles faster.
             place, momentum = now
             is_end = (which == 0) | (which == number)
-            force = slope(singly, narrow[0], _in_single(place), narrow[1]).astype(float) + place
+            force = slope(singly, narrow[0], narrowed(place), narrow[1]).astype(float) + place
             momentum += jnp.where(is_end, step / 2, step) * force
             turn = jnp.where(which < number, step, 0.0)
             cosine, sine = jnp.cos(turn), jnp.sin(turn)
