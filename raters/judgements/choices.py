@@ -353,8 +353,7 @@ class Choices(OfferedSets):
     def warn(self) -> None:
         """Warn about what these data cannot tell: alternatives never or always chosen."""
         offered = self.judgements_by("alternative")
-        size = len(self.alternatives)
-        taken = np.bincount(self.offered[self.there], self.chosen[self.there], size)
+        taken = np.bincount(self.offered[self.there], self.chosen[self.there], len(offered))
         prior = "so that the prior alone bounds their constant from"
         sentences = {
             "alternative(s) were never offered": offered == 0,

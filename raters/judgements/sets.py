@@ -74,8 +74,7 @@ class OfferedSets(Judgements):
         """These questions with outcomes, one for each position."""
         shape, column = np.shape(self.offered), np.asarray(outcomes)
         if column.size != np.size(self.offered) or column.dtype.kind not in "iuf":
-            expected = f"it must hold one for each position of the sets, shape {shape}"
-            refuse_data("outcomes", outcomes, expected=expected)
+            refuse_data("outcomes", outcomes, expected=f"it must have one for each of {shape}")
         table = np.where(self.there, column.reshape(shape), 0).astype(self.answer_dtype)
         return replace(self, **{self.answer: table})
 
@@ -92,8 +91,6 @@ class OfferedSets(Judgements):
         offered = np.asarray(self.offered)
         for name, column in self._in_positions().items():
             if column.shape[:2] != offered.shape:
-                expected = f"it must have a place for each of `offered`, shape {offered.shape}"
-                refuse_data(name, column, f"has the shape {column.shape}", expected)
-        ascending = (np.diff(offered, axis=1) > 0) & (offered[:, :-1] >= 0)
-        ascending |= offered[:, 1:] < 0
+                refuse_data(name, column.shape, "is the shape", f"it must be {offered.shape}")
+        ascending = (np.diff(offered) > 0) & (offered[:, :-1] >= 0) | (offered[:, 1:] < 0)
         self._refuse("offered", ~ascending, "what a set offers must ascend, before any −1")
