@@ -90,7 +90,7 @@ def test_an_audit_fits_again_without_those_flagged(capsys) -> None:
     lines = [f"{a},{b},{who}" for who in "vwxy" for a, b in pairs]
     lines += [f"{b},{a},z" for a, b in pairs]
     Path("few.csv").write_text("\n".join(["winner,loser,annotator", *lines]))
-    options = ("--trust-crowd", "--drop", "--backend", "em", "--set", "draws=400")
+    options = ("--trust-crowd", "--drop", "--backend", "em", "--set", "draws=2000")
     printed, _ = run(capsys, "audit", "few.csv", *options)
     assert "WITHOUT THOSE FLAGGED" in printed
 

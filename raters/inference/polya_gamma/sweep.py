@@ -34,7 +34,7 @@ from raters.program import Program, densities, placing, trace
 # the smallest effective sample size of Extended-BTL.
 _VISITS, _LINES = 10, 60
 # With more rows for each entry of the blocks, hyper-parameters move about as far given these.
-_MOST_ROWS = 30
+_MOST_ROWS = 50
 
 
 class Ascent(NamedTuple):
