@@ -31,7 +31,7 @@ from numpyro.distributions import biject_to
 
 from raters.errors import ConvergenceWarning
 from raters.fitting.result import draws_of
-from raters.inference import modes
+from raters.inference import base, modes
 from raters.inference.importance import largest_k, smoothed
 from raters.inference.polya_gamma.em import PGEM
 from raters.judgements.base import Judgements
@@ -242,7 +242,7 @@ def _modes(
 
 def _mode(program: Program[Any], backend: PGEM, start: Values, seed: int) -> Values:
     """The mode near some draws, as one draw."""
-    with warnings.catch_warnings():
+    with base.one_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         drawn = backend.run(program, jax.random.key(seed), start=start)
     return {name: np.asarray(value[0]) for name, value in drawn.values.items()}

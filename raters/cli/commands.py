@@ -231,7 +231,7 @@ def _next_questions(
         pool = _pool_of(task.program, who if out else ())
     except DataError:
         return None, "Everybody who stays has answered every question."
-    # The best of more tell hardly more.
+    # The best of all questions score hardly higher.
     pool = posterior.sample_of(pool, 100_000, np.random.default_rng(task.given.seed))
     return _questions(task, result, pool, policy=Policy(target="everything")), ""
 

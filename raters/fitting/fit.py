@@ -156,15 +156,14 @@ def as_result(
         result["log_likelihood"] = parts.pointwise(program, result)
     for group, table in parts.responsibilities(program, result).items():
         result[group] = table
-    with one_blas_thread():
-        sentences = parts.fit_warnings(program, result)
-    for sentence in sentences:
+    for sentence in parts.fit_warnings(program, result):
         warnings.warn(sentence, ConvergenceWarning, stacklevel=4)
     return result
 
 
 def run(program: Program[Any], backend: Backend, seed: int, **options: Any) -> Draws:
     """Draws of a back-end, corrected and identified; `options` are those of `Backend.run`."""
+    # More would compete with the threads of chains, at several times the CPU-seconds.
     with one_blas_thread():
         draws = backend.run(program, jax.random.key(seed), **options)
         if not backend.exact:

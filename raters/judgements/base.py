@@ -338,9 +338,8 @@ class Judgements(Tabled):
 
     def row_axes(self) -> tuple[str, ...]:
         """Axes along which each row has one code, which log-likelihoods of rows are summed to."""
-        several = {self.axes.get("offered")}
-        axes = (axis for axis in self.axes.values() if axis not in several)
-        return tuple(axis for axis in axes if len(self.code_columns(axis)) == 1)
+        arrays, axes = self.arrays(), self.axes.values()
+        return tuple(a for a in axes if [len(arrays[c]) for c in self.code_columns(a)] == [1])
 
     def codes(self, axis: str) -> Any:
         """Codes of each row along an axis."""
@@ -698,6 +697,8 @@ class Judgements(Tabled):
 
     def answers_by(self, axis: str) -> Float[np.ndarray, "name answer"]:
         """Number of each answer by name on an axis; zeros where unknown."""
+        if np.ndim(getattr(self, self.answer)) > 1:
+            refuse_data("axis", axis, "has rows of several outcomes", "count those of to_frame()")
         return self.answer_counts(self.codes(axis), len(self.coords[axis]))
 
     def answer_counts(self, codes: Any, size: int) -> Float[np.ndarray, "name answer"]:

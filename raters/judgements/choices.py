@@ -371,9 +371,7 @@ class Choices(OfferedSets):
         row, position = np.nonzero(self.there)
         codes = {"set": row, "alternative": np.asarray(self.offered)[row, position]}
         codes["annotator"] = np.asarray(self.annotator)[row]
-        names = {
-            axis: names_array(self.coords[axis])[np.asarray(code)] for axis, code in codes.items()
-        }
+        names = {axis: names_array(self.coords[axis])[code] for axis, code in codes.items()}
         return row, position, names
 
     def check(self) -> None:

@@ -56,7 +56,7 @@ class OfferedSets(Judgements):
         """The same sets with more positions."""
         changes: dict[str, Any] = {}
         for name, column in self._in_positions().items():
-            more = [(0, width - column.shape[1] if axis == 1 else 0) for axis in range(column.ndim)]
+            more = ((0, 0), (0, width - column.shape[1]), (0, 0))[: column.ndim]
             changes[name] = np.pad(column, more, constant_values=-1 if name == "offered" else 0)
         return replace(self, **changes)
 
@@ -65,7 +65,7 @@ class OfferedSets(Judgements):
         return np.arange(np.shape(self.offered)[1])
 
     def all_answered(self, answer: Any) -> Self:
-        """What is in one position is chosen, or comes first, and nothing else."""
+        """The sets with the thing in one position chosen, or first, and nothing else."""
         first = jnp.arange(np.shape(self.offered)[1]) == answer
         column = jnp.broadcast_to(first, np.shape(self.offered)).astype(self.answer_dtype)
         return replace(self, **{self.answer: column, "count": None})
@@ -74,7 +74,7 @@ class OfferedSets(Judgements):
         """These questions with outcomes, one for each position."""
         shape, column = np.shape(self.offered), np.asarray(outcomes)
         if column.size != np.size(self.offered) or column.dtype.kind not in "iuf":
-            refuse_data("outcomes", outcomes, expected=f"it must have one for each of {shape}")
+            refuse_data("outcomes", outcomes, expected=f"it must have the shape {shape}")
         table = np.where(self.there, column.reshape(shape), 0).astype(self.answer_dtype)
         return replace(self, **{self.answer: table})
 
@@ -91,6 +91,7 @@ class OfferedSets(Judgements):
         offered = np.asarray(self.offered)
         for name, column in self._in_positions().items():
             if column.shape[:2] != offered.shape:
-                refuse_data(name, column.shape, "is the shape", f"it must be {offered.shape}")
+                expected = f"it must be {offered.shape}, that of `offered`"
+                refuse_data(name, problem=f"has the shape {column.shape}", expected=expected)
         ascending = (np.diff(offered) > 0) & (offered[:, :-1] >= 0) | (offered[:, 1:] < 0)
         self._refuse("offered", ~ascending, "what a set offers must ascend, before any −1")

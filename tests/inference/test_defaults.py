@@ -1,11 +1,13 @@
 """Back-ends for models where none is given."""
 
 import numpy as np
+import numpyro
 import numpyro.distributions as dist
 import pytest
 
 import raters as rt
 from raters.inference.defaults import default_backend, quick_backend
+from raters.model import read_by
 
 
 @pytest.mark.parametrize(
@@ -79,6 +81,23 @@ def test_a_quick_answer_is_by_short_chains_where_these_are_the_default(few, rank
 def test_a_prior_of_the_user_that_is_not_normal_is_for_nuts(few):
     model = rt.ExtendedBTL(prior={"competence": dist.Beta(2.0, 2.0)})
     assert default_backend(rt.program.Program(model, few)) == rt.NUTS()
+
+
+def _effects(group, whitened, y=None):
+    """Effects of a learned scale, in one of two forms."""
+    scale = numpyro.sample("scale", dist.HalfCauchy(1.0))
+    effect = numpyro.sample("effect", dist.Normal(0.0, 1.0 if whitened else scale).expand([3]))
+    effect = scale * effect if whitened else effect
+    numpyro.sample("obs", dist.Bernoulli(logits=effect[group]), obs=y)
+
+
+@pytest.mark.parametrize(
+    ("whitened", "backend"), [(True, rt.NUTS()), (False, rt.PGGibbs(longest=16))]
+)
+def test_a_scale_that_enters_the_log_odds_by_itself_is_for_nuts(whitened, backend):
+    model = rt.models.numpyro_model(_effects, observed="y")
+    data = {"group": np.arange(12) % 3, "whitened": whitened, "y": np.arange(12) % 2}
+    assert default_backend(rt.program.Program(model, read_by(model, data))) == backend
 
 
 def test_vectors_of_single_judges_are_for_gibbs():

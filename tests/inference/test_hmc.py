@@ -17,7 +17,7 @@ from scipy.special import expit
 import raters as rt
 from raters.inference.polya_gamma import hmc, levels, plans, unconstrained
 from raters.inference.polya_gamma.sums import How
-from raters.program import log_joint, placing
+from raters.program import log_joint, placing, start_of
 from raters.terms import Rewards, Term
 
 _FLAT = rt.BTL(reward_scale=2.0)
@@ -49,6 +49,40 @@ def metric_of(model, data):
     mass = root.T @ root
     np.testing.assert_allclose(root @ inverse, np.eye(len(mass)), atol=1e-9)
     return mass, hessian
+
+
+@pytest.mark.parametrize(("competence", "shared"), [("unit", True), ("signed", False)])
+def test_chains_share_a_metric_where_there_are_no_images(tiny, competence, shared) -> None:
+    program = rt.program.Program(rt.ExtendedBTL(competence=competence), tiny)
+    with jax.enable_x64(True):
+        space = hmc.Space.of(program, start_of(program.model, tiny))
+        first = space.flat(start_of(program.model, tiny))
+        metric, key = space.metric(first), jax.random.key(0)
+        each = [hmc.Trajectories(space, metric, first, key, None) for _ in range(2)]
+        for place, chain in enumerate(each):
+            chain.total, chain.number = 2 * (first + 0.1 * place), 2
+        hmc.adapt(each)
+        centres = np.array([chain.metric.centre - first for chain in each])
+    expected = [0.05, 0.05] if shared else [0.0, 0.1]
+    np.testing.assert_allclose(centres, np.tile(expected, (len(first), 1)).T, atol=1e-9)
+
+
+def correlated(x, group, y=None):
+    """Intercept and slope of each of three groups, correlated."""
+    corr = numpyro.sample("corr", dist.LKJCholesky(2, concentration=2))
+    own = numpyro.sample("own", dist.Normal(0.0, 1.0).expand([3, 2]).to_event(2)) @ corr.T
+    numpyro.sample("obs", dist.Bernoulli(logits=own[group, 0] + own[group, 1] * x), obs=y)
+
+
+@pytest.mark.slow
+def test_correlations_stay_in_double_precision(fit_quietly) -> None:
+    x, group = np.linspace(-1, 1, 30), np.arange(30) % 3
+    model = rt.models.numpyro_model(correlated, observed="y")
+    backend = rt.HMC(draws=20, warmup=20, chains=2)
+    result = fit_quietly(model, {"x": x, "group": group, "y": (x > 0).astype(int)}, backend)
+    corr = result["posterior"]["corr"].values
+    np.testing.assert_allclose((corr**2).sum(-1), 1.0)
+    assert len(np.unique(corr[..., 1, 0])) > 20
 
 
 @pytest.mark.slow

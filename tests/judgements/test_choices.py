@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -157,6 +159,24 @@ def test_a_result_that_was_stored_by_offers_is_read() -> None:
 
 
 # ---------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("chosen", np.zeros((3, 2), np.float32)),
+        ("offered", np.array([[0, 1, 2], [0, -1, 1], [1, 2, -1]], np.int32)),
+    ],
+)
+def test_columns_of_other_positions_are_refused(name: str, column) -> None:
+    with raises_about(DataError, name):
+        dataclasses.replace(read(), **{name: column}).check()
+
+
+@pytest.mark.parametrize("axis", ["annotator", "alternative"])
+def test_rows_of_several_outcomes_have_no_table_of_answers(axis: str) -> None:
+    with raises_about(DataError, "axis", axis):
+        read().answers_by(axis)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import scipy.stats
 
 import raters as rt
 from raters.distributions.choices import NOT_OFFERED, NestedChoice, ProbitChoice
-from raters.errors import SettingError
+from raters.errors import BackendError, SettingError
 from raters.program import answer_probs, log_joint, pointwise_log_likelihood
 from tests.refusals import raises_about
 
@@ -62,6 +62,13 @@ def test_probabilities_are_those_of_the_users_units(choices) -> None:
     np.testing.assert_allclose(own, by_hand(choices, SITES), rtol=1e-10)
     np.testing.assert_allclose(probs.sum(0), 1.0, rtol=1e-12)
     np.testing.assert_allclose(np.log(probs.T[choices.chosen == 1]), own, rtol=1e-9)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_features_that_are_not_there_are_missed_before_a_back_end_is_chosen(quick: bool) -> None:
+    without = rt.Choices.from_frame(TABLE, **ROLES)
+    with raises_about(BackendError, "features"):
+        rt.fit(rt.MultinomialLogit(), without, seed=0, quick=quick)
 
 
 def test_units_of_a_feature_change_its_coefficient_and_nothing_else(choices) -> None:

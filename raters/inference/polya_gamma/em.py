@@ -135,7 +135,7 @@ class PGEM(base.Backend):
                 first = start_of(program.model, program.data)
                 if start is not None:
                     first |= {name: value.mean((0, 1)) for name, value in start.items()}
-            with base.one_blas_thread(), base.progress_bar(1, "PGEM", progress):
+            with base.progress_bar(1, "PGEM", progress):
                 rng = np.random.default_rng(base.numpy_seeds(key, 1)[0])
                 return panel_mode.run(program, self.draws, first, rng)
         if (marginal := marginal_of(program.model, program.data)) is None:
@@ -151,11 +151,7 @@ class PGEM(base.Backend):
         self, program: Program[Any], key: Array, start: base.Start, progress: bool
     ) -> base.Draws:
         """Run EM on a program as it is."""
-        with (
-            jax.enable_x64(True),
-            base.one_blas_thread(),
-            base.progress_bar(1, "PGEM", progress) as bar,
-        ):
+        with jax.enable_x64(True), base.progress_bar(1, "PGEM", progress) as bar:
             model = program.model
             first = start_of(model, program.data)
             plan = plans.plan(program, first)

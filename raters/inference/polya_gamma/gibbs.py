@@ -350,9 +350,7 @@ class PGGibbs(base.Backend):
             starts = [scattered(cold, program.supports, rng) for rng in rngs]
         else:
             starts = base.last_draws(start, self.chains)
-        # One BLAS thread per chain: more would compete with those of the other chains, at six times
-        # the CPU seconds on two cores.
-        with base.one_blas_thread(), base.progress_bar(0, "PGGibbs", progress) as bar:
+        with base.progress_bar(0, "PGGibbs", progress) as bar:
             steps = self._chains(program, cold, starts, rngs)
             # Chains that meet on the devices of a mesh would wait for each other for ever.
             settings: dict[str, Any] = {

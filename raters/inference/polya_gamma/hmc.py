@@ -162,7 +162,7 @@ def run_chains(
         each[0](0)
     at_once = backend.chains if program.mesh is None else 1
     settings: dict[str, Any] = {"batch": _BLOCK, "at_once": at_once}
-    with base.one_blas_thread(), base.progress_bar(0, "HMC", progress) as bar:
+    with base.progress_bar(0, "HMC", progress) as bar:
         ends = {math.ceil(share * backend.warmup) for share in _WINDOWS}
         for begin, end in itertools.pairwise((0, *sorted(ends))):
             if begin:

@@ -35,8 +35,8 @@ _NARROW_ROWS = 2**14
 # Largest number of parameters, and of rows times parameters, for which the negative Hessian is
 # computed: each of its columns needs a pass over the rows.
 _MOST_PARAMETERS, _MOST_WORK = 1500, 2e8
-# Steps to the mode in unconstrained coordinates, and columns of the curvature computed at a time.
-_MOST_STEPS, _COLUMNS = 2000, 16
+# Steps to the mode in unconstrained coordinates.
+_MOST_STEPS = 2000
 # Least curvature along a coordinate that units are made of.
 _LEAST = 1e-6
 # Steps of Gibbs sampling after the normal draw, and the largest number of rows times classes in all
