@@ -378,8 +378,7 @@ def in_mirror(competence: np.ndarray) -> Bool[np.ndarray, " draw"]:
     flat = np.asarray(competence, np.float64).reshape(-1, competence.shape[-1])
     if not flat.size or not np.isfinite(flat).all():
         return np.zeros(len(flat), bool)
-    # A few hundred draws show the direction.
-    along = np.linalg.svd(flat[:: -(-len(flat) // 400)], full_matrices=False)[2][0]
+    along = np.linalg.eigh(flat.T @ flat)[1][:, -1]
     ahead: np.ndarray = flat @ along > 0
     return ~ahead if ahead.mean() > 0.5 else ahead
 

@@ -191,6 +191,8 @@ def parser_of_all() -> ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the value is the exit code."""
     typed = list(sys.argv[1:] if arguments is None else arguments)
+    # Matrices are small: further threads of NumPy's BLAS would only wait, at full load.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # Show as code points what its encoding lacks.
             stream.reconfigure(errors="backslashreplace")

@@ -51,6 +51,29 @@ def metric_of(model, data):
     return mass, hessian
 
 
+def _sites_of(space):
+    return space.plan.supports, space.like
+
+
+def test_squared_slopes_of_hyper_parameters_are_summed(tiny) -> None:
+    """Of a normal prior of rewards, the slope along the log of its scale is known."""
+    model = rt.BTL()
+    with jax.enable_x64(True):
+        start = start_of(model, tiny)
+        space = hmc.Space.of(rt.program.Program(model, tiny), start)
+        chain = hmc.Trajectories(
+            space, space.metric(space.flat(start)), space.flat(start), jax.random.key(1), None
+        )
+        drawn, _ = chain(1)
+        (scale,) = hmc.numbers_of(*_sites_of(space), ["reward_scale"])
+        squares = np.asarray(chain.total[1])
+        own = np.log(drawn["reward_scale"][0]), drawn["reward"][0]
+        of_rewards = (own[1] ** 2).sum() / np.exp(2 * own[0]) - own[1].size
+        slope = of_rewards - own[0]  # and of LogNormal(0, 1)
+    np.testing.assert_allclose(squares[scale], slope**2, rtol=1e-6)
+    assert np.count_nonzero(squares) == 1
+
+
 @pytest.mark.parametrize(("competence", "shared"), [("unit", True), ("signed", False)])
 def test_chains_share_a_metric_where_there_are_no_images(tiny, competence, shared) -> None:
     program = rt.program.Program(rt.ExtendedBTL(competence=competence), tiny)
@@ -58,11 +81,17 @@ def test_chains_share_a_metric_where_there_are_no_images(tiny, competence, share
         space = hmc.Space.of(program, start_of(program.model, tiny))
         first = space.flat(start_of(program.model, tiny))
         metric, key = space.metric(first), jax.random.key(0)
+        is_scale = jnp.zeros(len(first)).at[hmc.numbers_of(*_sites_of(space), ["reward_scale"])]
+        is_scale = is_scale.set(1.0)
         each = [hmc.Trajectories(space, metric, first, key, None) for _ in range(2)]
         for place, chain in enumerate(each):
-            chain.total, chain.number = 2 * (first + 0.1 * place), 2
+            places = 2 * (first + 0.1 * place)
+            chain.total, chain.number = jnp.stack([places, 2000.0 * is_scale]), 2
         hmc.adapt(each)
         centres = np.array([chain.metric.centre - first for chain in each])
+        scale = np.flatnonzero(is_scale)[0]
+        precision = [float((chain.metric.root[:, scale] ** 2).sum()) for chain in each]
+    assert min(precision) >= 500  # Half of what is expected.
     expected = [0.05, 0.05] if shared else [0.0, 0.1]
     np.testing.assert_allclose(centres, np.tile(expected, (len(first), 1)).T, atol=1e-9)
 

@@ -219,10 +219,11 @@ class Space:
         values = {name: jnp.asarray(value, float) for name, value in values.items()}
         return unconstrained.flat_of(self.plan.supports, values)
 
-    def metric(self, centre: Flat) -> Metric | None:
-        """Return the metric at a point; None where it is not finite."""
+    def metric(self, centre: Flat, expected: Flat | None = None) -> Metric | None:
+        """Return the metric at a point, with the expected curvatures of hyper-parameters; None
+        where it is not finite."""
         how = How.of("curvature", self.data)
-        return metric_at(self.plan, how, self.data, self.like, centre)
+        return metric_at(self.plan, how, self.data, self.like, centre, expected)
 
 
 class Trajectories:
@@ -230,7 +231,7 @@ class Trajectories:
 
     def __init__(self, space: Space, metric: Metric, flat: Flat, key: Array, rng: Rng) -> None:
         self.space, self.metric, self.rng = space, metric, rng
-        self.state, self.total, self.number = State.at(flat, key), jnp.zeros_like(flat), 0
+        self.state, self.total, self.number = State.at(flat, key), jnp.zeros((2, flat.size)), 0
         self.adapting, self.divergences = True, 0
 
     def adapt(self, metric: Metric | None) -> None:
@@ -260,10 +261,10 @@ def adapt(each: Sequence[Trajectories]) -> None:
     """Take the metric at the mean of the trajectories since the last one: of all chains, but where
     these may lie in different images of the posterior."""
     space = each[0].space
-    centres = jnp.stack([chain.total / chain.number for chain in each])
+    means = jnp.stack([chain.total / chain.number for chain in each])
     if not space.moves:
-        centres = centres.mean(0, keepdims=True)
-    metrics = [space.metric(centre) for centre in centres]
+        means = means.mean(0, keepdims=True)
+    metrics = [space.metric(*mean) for mean in means]
     for chain, metric in zip(each, itertools.cycle(metrics), strict=False):
         chain.adapt(metric)
 
@@ -282,8 +283,10 @@ def _advance(
     steps: int,
     adapt: bool,
 ) -> tuple[State, Flat, tuple[Values, Any]]:
-    """Run at most `_BLOCK` trajectories of a chain; return the sum of their places, too."""
+    """Run at most `_BLOCK` trajectories of a chain; return the sums of their places, and of their
+    squared slopes along hyper-parameters, too."""
     row = data.take(slice(0, 1))
+    hyper = numbers_of(plan.supports, like, [name for name in plan.hyper if name in plan.supports])
 
     def flat_at(like: Values, metric: Metric, place: Flat, moves: Array) -> Flat:
         values = unconstrained.sites_at(plan.supports, like, metric.unconstrained(place))[0]
@@ -305,6 +308,10 @@ def _advance(
     narrowed = (lambda tree: tree) if is_double else _in_single
     singly = narrowed((data, like))
     slope = jax.grad(density, 2)
+
+    def prior(flat: Flat) -> Scalar:
+        values, volume = unconstrained.sites_at(plan.supports, like, flat)
+        return log_prior(plan.model, row, like | values) + volume
 
     def trajectory(index: int, carry: tuple[State, Any, Any]) -> tuple[State, Any, Any]:
         state, total, fields = carry
@@ -358,14 +365,16 @@ def _advance(
         flat = jnp.where(follows, moved, flat)
         values = unconstrained.sites_at(plan.supports, like, flat)[0]
         state = state._replace(flat=flat, key=key)
+        slopes = jnp.zeros_like(flat).at[hyper].set(jax.grad(prior)(flat)[hyper])
+        total += jnp.stack([flat, slopes**2])
         state = jax.tree.map(partial(jnp.where, adapt), _adapted(state, rate), state)
         drawn = values, (error > _DIVERGENT, energy, number, rate)
         fields = jax.tree.map(lambda field, value: field.at[index].set(value), fields, drawn)
-        return state, total + flat, fields
+        return state, total, fields
 
     empty = tuple(jnp.zeros(_BLOCK, kind) for kind in (bool, float, int, float))
     room = {name: jnp.zeros((_BLOCK, *jnp.shape(value))) for name, value in like.items()}
-    begin = state, jnp.zeros_like(state.flat), (room, empty)
+    begin = state, jnp.zeros((2, state.flat.size)), (room, empty)
     state, total, fields = jax.lax.fori_loop(0, steps, trajectory, begin)
     return state, total, fields
 
@@ -468,6 +477,8 @@ def _moved(
 # no block, whose curvature at a point says little of that elsewhere; least and largest ratio of the
 # precision in any direction to that of the rows and the diagonal of the prior.
 _LEAST, _LEAST_FREE, _LEAST_RATIO, _LARGEST_RATIO = 0.1, 0.5, 0.3, 10.0
+# Least curvature along a hyper-parameter, as a share of what is expected.
+_EXPECTED = 0.5
 # Products that give the diagonal of a Hessian.
 _PROBES = 16
 # Standard deviation of the place on an orbit during a trajectory, in logs: orbits bend, and have
@@ -514,10 +525,20 @@ class Metric(NamedTuple):
         return self._replace(centre=jnp.where(self.spread > 0, self.centre, flat))
 
 
-def metric_at(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> Metric | None:
-    """Return the metric at a point of unconstrained coordinates; None where it is not finite."""
+def metric_at(
+    plan: Plan, how: How, data: Any, like: Values, centre: Flat, expected: Flat | None = None
+) -> Metric | None:
+    r"""Return the metric at a point of unconstrained coordinates; None where it is not finite.
+
+    At the mean of what it governs the curvature along a hyper-parameter may be a hundredth of that
+    at most draws, which is expected to be the mean square of the slope,
+    :math:`-E[\partial^2 \log p] = E[(\partial \log p)^2]`.
+    """
     found = _curvatures(plan, how, data, like, centre)
     where, of_blocks, full, position, slopes, near, diagonal = jax.tree.map(np.asarray, found)
+    if expected is not None:
+        lacking = _EXPECTED * np.asarray(expected)[near] - np.diag(full)
+        full = full + np.diag(np.maximum(lacking, 0.0))
     along = slopes[:, near].T @ slopes[:, near] / _ALONG**2
     mass = np.diag(np.maximum(np.diag(full), _LEAST_FREE))
     mass[np.ix_(where, where)] = of_blocks
@@ -563,11 +584,7 @@ def _curvatures(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> 
         (jnp.ones_like(centre),),
     )
     near = _near_sites(plan, like)
-    places = unconstrained.coordinates_of(supports, like, jnp.arange(centre.size, dtype=float))
-    number, held = (
-        jnp.concatenate([jnp.zeros(0), *(jnp.ravel(places[n]) for n in names)]).astype(int)
-        for names in (sorted(near), held_sites(plan))
-    )
+    number, held = (numbers_of(supports, like, names) for names in (sorted(near), held_sites(plan)))
     full = unconstrained.curvature(model, near, data, like | values, centre[number])
     own = {name: like[name] for name in near}
     places = unconstrained.coordinates_of(near, own, jnp.arange(number.size, dtype=float))
@@ -607,6 +624,13 @@ def _positive(precision: Array, sizes: list[int]) -> Array:
         precision = jnp.where(jnp.linalg.eigvalsh(precision)[0] > 0, precision, alone)
     least, vectors = jnp.linalg.eigh(precision)
     return (vectors * jnp.maximum(least, _LEAST)) @ vectors.T
+
+
+def numbers_of(supports: Supports, like: Values, names: Sequence[str]) -> Int[Array, " part"]:
+    """Return the places of the coordinates of some sites."""
+    size = sum(jnp.size(like[name]) for name in supports)
+    places = unconstrained.coordinates_of(supports, like, jnp.arange(size, dtype=float))
+    return jnp.concatenate([jnp.zeros(0), *(jnp.ravel(places[n]) for n in names)]).astype(int)
 
 
 def held_sites(plan: Plan) -> Sites:
