@@ -22,8 +22,6 @@ from raters.inference.polya_gamma import (
     detection,
     joint,
     latent_classes,
-    panel_mode,
-    panels,
     plans,
     scales,
     sweep,
@@ -115,8 +113,6 @@ class PGEM(base.Backend):
         """Refuse models without blocks or a mode, and distributions without an augmentation."""
         if reason := super().why_not(program) or detection.why_no_mode(program):
             return reason
-        if panels.applies(program):
-            return panels.why_not(program)
         if isinstance(marginal := marginal_of(program.model, program.data), str):
             return marginal
         if marginal is not None:
@@ -130,14 +126,6 @@ class PGEM(base.Backend):
         self, program: Program[Any], key: Array, *, start: base.Start = None, progress: bool = False
     ) -> base.Draws:
         """Estimate the hyper-parameters, run EM from each start, and draw around the best mode."""
-        if panels.applies(program):
-            with jax.enable_x64(True):
-                first = start_of(program.model, program.data)
-                if start is not None:
-                    first |= {name: value.mean((0, 1)) for name, value in start.items()}
-            with base.progress_bar(1, "PGEM", progress):
-                rng = np.random.default_rng(base.numpy_seeds(key, 1)[0])
-                return panel_mode.run(program, self.draws, first, rng)
         if (marginal := marginal_of(program.model, program.data)) is None:
             return self._run(program, key, start, progress)
         assert not isinstance(marginal, str)
