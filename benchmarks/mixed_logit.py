@@ -39,7 +39,7 @@ def main() -> None:
     """Print the table, and write it."""
     chosen = options(__doc__ or "")
     warnings.simplefilter("ignore")
-    many = 60 if chosen.quick else 300
+    many = 60 if chosen.quick else 100
     rows = []
     for people, sets, features in ((many, 8, 3), (50, 5, 2)):
         panel, _ = rt.datasets.choice_crowd(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,14 +9,12 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from arviz_stats.base import array_stats
-from numpyro.handlers import seed, trace
 from scipy.special import expit
 
 import raters as rt
-from raters.inference.polya_gamma import hmc, levels, plans, unconstrained
+from raters.inference.polya_gamma import hmc, plans, unconstrained
 from raters.inference.polya_gamma.sums import How
-from raters.program import log_joint, placing, start_of
-from raters.terms import Rewards, Term
+from raters.program import log_joint, start_of
 
 _FLAT = rt.BTL(reward_scale=2.0)
 
@@ -227,64 +223,3 @@ def test_hyper_parameters_of_rankings_stay_during_a_trajectory(ranked) -> None:
     assert float(at_ease) == 1.0
     np.testing.assert_allclose(float(times), (1 / scale**2 / mass.min()) ** 0.5)
     assert (float(moving["worth_scale"]), moving["worth"].tolist()) == (0.0, [1.0] * 5)
-
-
-@dataclass(frozen=True)
-class _Groups(Term):
-    """Competences of two groups, each with a spread."""
-
-    linear = ("competence",)
-
-    def sample(self, data):
-        spreads = dist.LogNormal(np.log(0.5), 0.5).expand([2]).to_event(1)
-        spread = numpyro.sample("competence_spread", spreads)[jnp.arange(data.num_annotators) % 2]
-        with numpyro.plate("annotator", data.num_annotators):
-            prior = dist.TruncatedNormal(1.0, spread, low=0.0, high=1.0)
-            return numpyro.sample("competence", prior)[data.annotator]
-
-    def start(self, data):
-        start = {"competence": jnp.full(data.num_annotators, 0.8)}
-        return start | {"competence_spread": jnp.full(2, 0.5)}
-
-
-def _moved_by_levels(model: rt.Model, votes: rt.Comparisons) -> float:
-    """Largest mean change of four quantities of joint draws of sites and votes, in standard
-    errors."""
-    asked, program = votes.unanswered(), rt.program.Program(model, votes)
-    with jax.enable_x64(True):
-        start = {name: np.asarray(value, float) for name, value in model.start(votes).items()}
-        plan = plans.plan(program, start)
-        row = placing.first_unit(votes)
-        (level,) = levels.levels_of(plan, row, start)
-
-        def changes(key):
-            draw, use = jax.random.split(key)
-            sites = trace(seed(model, draw)).get_trace(asked)
-            answered = replace(votes, wins=sites["outcome"]["value"], count=None)
-            before = {name: sites[name]["value"] for name in start}
-            after = levels.level_step(plan, level, answered, row, before, use)
-            facts = [
-                (
-                    jnp.log(at["competence_spread"]).mean(),
-                    at["competence"].mean(),
-                    jnp.log(at["reward_scale"]),
-                    jnp.log((at["reward"] ** 2).sum()),
-                )
-                for at in (before, after)
-            ]
-            return jnp.array(facts[1]) - jnp.array(facts[0])
-
-        changed = np.asarray(jax.lax.map(changes, jax.random.split(jax.random.key(0), 20_000)))
-    assert 0.2 < np.mean(changed[:, 0] != 0) < 0.9  # Some moves are taken, and some are not.
-    return float(np.max(abs(changed.mean(0)) / (changed.std(0) / np.sqrt(len(changed)))))
-
-
-def test_moves_of_levels_leave_the_joint_distribution_as_it_is(singles, monkeypatch) -> None:
-    """False-alarm rate 1e-4 for each of four means (|z| < 4); a density of another temperature is
-    caught."""
-    assert _moved_by_levels(rt.ExtendedBTL(), singles) < 4
-    assert _moved_by_levels(rt.models.PairwiseModel(_Groups() * Rewards()), singles) < 4
-    monkeypatch.setattr(levels, "log_joint", lambda *given: 0.5 * log_joint(*given))
-    jax.clear_caches()
-    assert _moved_by_levels(rt.ExtendedBTL(), singles) > 4
-    jax.clear_caches()

@@ -158,8 +158,6 @@ class PGEM(base.Backend):
             climber = _Climber(self, program, plan, data, bar, pooled)
             hyper, fitted = climber.hyper(first, seeds[-1], warmup)
             first = fitted if start is None else first
-            if not (plan.blocks or plan.chooses):
-                climber.shared = tables.Tables.of(program, first)
             climbs = [climber.climb(first | hyper)]
             bar.update()
             for seed in seeds[1:starts]:
@@ -236,7 +234,6 @@ class _Climber:
         self.counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
         self.key = jax.random.key(0)
         self.sweeps = 0
-        self.shared: tables.Tables | None = None
 
     def hyper(
         self, values: Values, seed: np.random.SeedSequence, warmup: int
@@ -276,15 +273,11 @@ class _Climber:
         return means, {name: value[-1] for name, value in drawn.items()}
 
     def climb(self, values: Values) -> sweep.Ascent:
-        """Run EM from one start, with fixed hyper-parameters; of choices, and models on nodes,
-        L-BFGS."""
+        """Run EM from one start, with fixed hyper-parameters; without blocks, L-BFGS."""
         settings, plan = self.settings, self.plan
         if not plan.blocks:
             limits = settings.max_sweeps, settings.tolerance
-            if self.shared is None:
-                ascent = sweep.climb_steep(plan, self.data, values, *limits)
-            else:
-                ascent = tables.climb(self.shared, values, *limits)
+            ascent = sweep.climb_steep(plan, self.data, values, *limits)
             self.bar.set_postfix(log_joint=f"{ascent.objective[-1]:.4f}", refresh=False)
             return ascent
         self.sweeps, newton = 0, settings.accelerate
@@ -340,10 +333,12 @@ class _Climber:
 
     def draws(self, mode: Values, rng: Rng) -> tuple[Values, Values]:
         """Draw around the mode, with the log densities of the draws."""
-        number, shared = self.settings.draws, self.shared
-        if shared is not None and number and shared.is_large(mode, number):
-            drawn = tables.draws(shared, mode, number, rng)
-            return {name: value[None] for name, value in drawn.items()}, {}
+        number, plan = self.settings.draws, self.plan
+        if number and not (plan.blocks or plan.chooses):
+            shared = tables.Tables.of(self.program, mode)
+            if shared is not None and shared.is_large(mode, number):
+                drawn = tables.draws(shared, mode, number, rng)
+                return {name: value[None] for name, value in drawn.items()}, {}
         return laplace(self.whole, self.data, mode, number, rng, self.pooled)
 
     def sweep(self, values: Values, newton: bool) -> tuple[float, Values]:

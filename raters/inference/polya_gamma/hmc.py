@@ -22,7 +22,6 @@ from raters.inference.arrays import Flat, Matrix, Rng, Scalar, Sites
 from raters.inference.nuts import STATISTICS
 from raters.inference.polya_gamma import detection, line, plans, sweep, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
-from raters.inference.polya_gamma.levels import Level, level_step, levels_of
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block
 from raters.inference.polya_gamma.sums import How, Reading, sums_of
@@ -198,7 +197,6 @@ class Space:
 
     plan: Plan
     moves: tuple[modes.Images, ...]
-    levels: tuple[Level, ...]
     data: Any
     like: Values
 
@@ -209,8 +207,7 @@ class Space:
         plan = replace(plan, supports=unconstrained.by_scores(plan.supports))
         like = {name: jnp.asarray(value, float) for name, value in values.items()}
         data = placing.of_few_sizes(program)
-        levels = levels_of(plan, placing.first_unit(data), values)
-        return cls(plan, modes.images(program), levels, data, like)
+        return cls(plan, modes.images(program), data, like)
 
     def flat(self, values: Values) -> Flat:
         """Return the coordinates of a point."""
@@ -244,8 +241,7 @@ class Trajectories:
         parts = tuple(dict(move.parts) for move in space.moves)
         tried = modes.tries(space.moves, self.rng, (_BLOCK,))
         given = space.data, parts, space.like, self.metric, self.state, tried, number
-        program = space.plan, kinds, space.levels
-        self.state, total, fields = _advance(*program, *given, self.adapting)
+        self.state, total, fields = _advance(space.plan, kinds, *given, self.adapting)
         self.total, self.number = self.total + total, self.number + number
         values, stats = jax.tree.map(lambda some: np.asarray(some)[:number], fields)
         stats = dict(zip(STATISTICS, stats, strict=True))
@@ -266,11 +262,10 @@ def adapt(each: Sequence[Trajectories]) -> None:
         chain.adapt(metric)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+@partial(jax.jit, static_argnums=(0, 1))
 def _advance(
     plan: Plan,
     kinds: tuple[modes.Kind, ...],
-    levels: tuple[Level, ...],
     data: Any,
     parts: tuple[modes.Within, ...],
     like: Values,
@@ -348,7 +343,7 @@ def _advance(
         flat = jnp.where(accepted, proposed, state.flat)
         values = unconstrained.sites_at(plan.supports, like, flat)[0]
         images = jax.tree.map(lambda some: some[index], tried)
-        values = _moved(plan, kinds, levels, data, row, parts, values, images, orbit_key)
+        values = _moved(plan, kinds, data, row, parts, values, images, orbit_key)
         # At a start without effects their learned scale would vanish; and a point on a bound, to
         # rounding, has no coordinates.
         moved = unconstrained.flat_of(plan.supports, values)
@@ -437,7 +432,6 @@ def _adapted(state: State, rate: Scalar) -> State:
 def _moved(
     plan: Plan,
     kinds: tuple[modes.Kind, ...],
-    levels: tuple[Level, ...],
     data: Any,
     row: Any,
     parts: tuple[modes.Within, ...],
@@ -446,7 +440,7 @@ def _moved(
     key: Array,
 ) -> Values:
     """Move along orbits, draw hyper-parameters by slices, alone and with what they govern, and step
-    to images and other levels."""
+    to images."""
     key, use = jax.random.split(key)
     joint = partial(log_prior, plan.model, row)
     values = line.visit(joint, plan.supports, plan.orbits, plan.hyper, values, use, visits=_VISITS)
@@ -456,9 +450,6 @@ def _moved(
         key, use = jax.random.split(key)
         whole = data if kind[1] else row
         values = modes.step(plan.model, kind, own, whole, values, order_and_part, use)
-    for level in levels:
-        key, use = jax.random.split(key)
-        values = level_step(plan, level, data, row, values, use)
     return values
 
 
@@ -484,14 +475,14 @@ class Metric(NamedTuple):
     position: Float[Array, " scale"]
     near: Int[Array, " near"] | None = None
     spread: Flat | None = None
-    slope: Float[Array, "near coordinate"] | None = None
+    slope: Float[Array, "near coordinate"] | float = 0.0
 
     def unconstrained(self, place: Flat) -> Flat:
         """Return the unconstrained coordinates of a place."""
         if self.near is None or self.spread is None:
             return self.centre + self.inverse @ place
         near = self.inverse @ place[self.near]
-        flat = self.centre + self.spread * place - near @ self.slope
+        flat = self.centre + self.spread * place - jnp.dot(near, self.slope)
         return flat.at[self.near].set(self.centre[self.near] + near)
 
     def place(self, flat: Flat) -> Flat:
@@ -500,7 +491,7 @@ class Metric(NamedTuple):
         if self.near is None or self.spread is None:
             return self.root @ apart
         near = apart[self.near]
-        far = (apart + near @ self.slope) / jnp.where(self.spread > 0, self.spread, jnp.inf)
+        far = (apart + jnp.dot(near, self.slope)) / jnp.where(self.spread > 0, self.spread, jnp.inf)
         return far.at[self.near].set(self.root @ near)
 
     @property
