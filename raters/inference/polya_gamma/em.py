@@ -14,7 +14,6 @@ from numpyro.distributions.transforms import biject_to
 from scipy.special import expit, logit, softmax
 from tqdm.auto import tqdm
 
-from raters.distributions.mixture import ClassCounts
 from raters.errors.validation import boolean, plain_whole, positive
 from raters.inference import base
 from raters.inference.arrays import Rng
@@ -35,7 +34,7 @@ from raters.inference.polya_gamma.rows import split
 from raters.inference.polya_gamma.sums import How
 from raters.inference.polya_gamma.unconstrained import placed
 from raters.model import Exchange, Model, Permute, Several, Values, marginal_of
-from raters.program import PooledRows, Program, densities, placing, scattered, start_of
+from raters.program import Program, densities, placing, scattered, start_of
 
 # Where so many units have no class of a higher probability, EM may be at a saddle point.
 _EVEN, _EVEN_UNITS = 0.6, 0.05
@@ -149,13 +148,10 @@ class PGEM(base.Backend):
             starts = self.starts or (10 if types else 1 if few else 4)
             seeds = base.numpy_seeds(key, starts + 2)
             bar.reset(starts)
-            data, pooled = sweep.on_devices(program), None
+            data = sweep.on_devices(program)
             warmup = _GIBBS_SWEEPS // 3 if start is None else 0
             first = first if start is None else base.centre(model, start)
-            elsewhere = program.is_joint or placing.stays_on_devices(data)
-            if plan.classes and plan.blocks and not elsewhere:
-                pooled = PooledRows.of(program, first)
-            climber = _Climber(self, program, plan, data, bar, pooled)
+            climber = _Climber(self, program, plan, data, bar)
             hyper, fitted = climber.hyper(first, seeds[-1], warmup)
             first = fitted if start is None else first
             climbs = [climber.climb(first | hyper)]
@@ -194,8 +190,7 @@ class PGEM(base.Backend):
 
 def _is_even(classes: Any) -> bool:
     """Return whether many units have no class of a higher probability."""
-    groups = classes.groups if isinstance(classes, ClassCounts) else classes
-    return bool(np.mean(np.max(groups, axis=1) < _EVEN) >= _EVEN_UNITS)
+    return bool(np.mean(np.max(classes, axis=1) < _EVEN) >= _EVEN_UNITS)
 
 
 def another_start(
@@ -217,18 +212,11 @@ class _Climber:
     """Sweeps of EM over a data set, from one start after the other."""
 
     def __init__(
-        self,
-        settings: PGEM,
-        program: Program[Any],
-        plan: Plan,
-        data: Any,
-        bar: tqdm,
-        pooled: PooledRows | None = None,
+        self, settings: PGEM, program: Program[Any], plan: Plan, data: Any, bar: tqdm
     ) -> None:
         self.settings, self.program = settings, program
         self.whole, self.plan = plan, plan.holding_hyper()
         self.data, self.bar, self.row = data, bar, placing.first_unit(data)
-        self.pooled = pooled
         self.constant: float | None = None
         self.supports = plan.supports
         self.counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
@@ -245,7 +233,7 @@ class _Climber:
             tolerance = max(self.settings.tolerance, _LOOSE * size)
             loose = replace(self.settings, tolerance=tolerance)
             silent = base.progress_bar(1, "", False)
-            climber = _Climber(loose, self.program, plan, self.data, silent, self.pooled)
+            climber = _Climber(loose, self.program, plan, self.data, silent)
             fitted = scales.fixed_point(
                 plan, self.data, values, lambda values: climber.climb(values).values, rng
             )
@@ -319,13 +307,8 @@ class _Climber:
         plan = self.plan
         if not any(isinstance(symmetry, Exchange) for symmetry in plan.model.symmetries):
             return climb
-        if plan.is_joint:
-            by_part = sweep.expected_classes(plan, self.data, climb.values).values()
-            even = any(map(_is_even, by_part))
-        else:
-            given = self.pooled, plan.model, self.data, climb.values
-            even = _is_even(latent_classes.expected_by(*given)[1])
-        if not even:
+        by_part = sweep.expected_classes(plan, self.data, climb.values).values()
+        if not any(map(_is_even, by_part)):
             return climb
         near = scattered(climb.values, plan.supports, np.random.default_rng(seed), least=0.9)
         again = self.climb(near | {name: climb.values[name] for name in self.whole.hyper})
@@ -339,15 +322,15 @@ class _Climber:
             if shared is not None and shared.is_large(mode, number):
                 drawn = tables.draws(shared, mode, number, rng)
                 return {name: value[None] for name, value in drawn.items()}, {}
-        return laplace(self.whole, self.data, mode, number, rng, self.pooled)
+        return laplace(self.whole, self.data, mode, number, rng)
 
     def sweep(self, values: Values, newton: bool) -> tuple[float, Values]:
         """Return the log joint density at `values`, and the values after a sweep from them."""
         self.sweeps += 1
-        data, classes, objective = self._expectation(values)
+        classes, objective = self._expectation(values)
         how = How.of("curvature" if newton else "mean", self.data)
         given = self.row, {name: jnp.asarray(value, float) for name, value in values.items()}
-        ahead, of_first = sweep.climbed(self.plan, how, data, *given, classes)
+        ahead, of_first = sweep.climbed(self.plan, how, self.data, *given, classes)
         if objective is None:  # The rows of the first block were weighed at `values`.
             objective = float(of_first) + self._rest(values, float(of_first))
         values = ahead
@@ -357,20 +340,18 @@ class _Climber:
             values = sweep.visit_free(self.plan, self.row, self.data, values, self.key, False)
         return objective, {name: np.asarray(value) for name, value in values.items()}
 
-    def _expectation(self, values: Values) -> tuple[Any, Any, float | None]:
-        """Return the data that a sweep reads, the expected classes, and the density if known."""
+    def _expectation(self, values: Values) -> tuple[dict[str, Any], float | None]:
+        """Return the expected classes of each part, and the density if known."""
         plan, data = self.plan, self.data
         if plan.is_joint:
             density = float(joint.objective(plan, data, values))
             classes = sweep.expected_classes(plan, data, values)
-            return data, classes, density + self._volume(values)
+            return classes, density + self._volume(values)
         if not plan.classes:
-            return data, {}, None
-        data, classes, likelihood = latent_classes.expected_by(
-            self.pooled, plan.model, data, values
-        )
+            return {}, None
+        classes, likelihood = latent_classes.expected(plan.model, data, values)
         prior = float(densities.prior_of(plan.model, self.row, values))
-        return data, {"": classes}, float(likelihood) + prior + self._volume(values)
+        return {"": classes}, float(likelihood) + prior + self._volume(values)
 
     def _volume(self, values: Values) -> float:
         """Return the log volume element of the sites with modes in logarithmic coordinates."""

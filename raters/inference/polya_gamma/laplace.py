@@ -22,7 +22,7 @@ from raters.inference.polya_gamma.rows import Block, split
 from raters.inference.polya_gamma.sums import Conditional, How, Reading, drawn_by_each, sums_of
 from raters.inference.polya_gamma.tables import inverse_factor
 from raters.model import Values
-from raters.program import PooledRows, Supports, log_likelihoods, placing
+from raters.program import Supports, log_likelihoods, placing
 from raters.program.values import inside
 
 # Largest number of parameters, and of rows times parameters, for which the negative Hessian is
@@ -37,9 +37,7 @@ _LEAST = 1e-6
 _MOVES, _MOVE_LIMIT = 3, 5e8
 
 
-def laplace(
-    plan: Plan, data: Any, mode: Values, number: int, rng: Rng, pooled: PooledRows | None = None
-) -> tuple[Values, Values]:
+def laplace(plan: Plan, data: Any, mode: Values, number: int, rng: Rng) -> tuple[Values, Values]:
     """Draw around the mode."""
     if number == 0:
         return {name: np.asarray(value)[None, None] for name, value in mode.items()}, {}
@@ -52,7 +50,7 @@ def laplace(
         if counted := tuple(block.sites[0] for block in plan.blocks if block.kind == "counts"):
             draws = _moved(plan, data, draws, counted, rng)
     elif plan.classes:
-        draws, stats = _by_block(plan, data, mode, number, rng, pooled), {}
+        draws, stats = _by_block(plan, data, mode, number, rng), {}
         if plan.hyper:
             draws = integrated(plan, row, draws, rng)[1]
     else:
@@ -153,11 +151,9 @@ def _steps(plan: Plan, data: Any, draws: Values, keys: Array, counted: Sites) ->
     return jax.lax.map(move, (draws, keys))
 
 
-def _by_block(
-    plan: Plan, data: Any, mode: Values, number: int, rng: Rng, pooled: PooledRows | None
-) -> Values:
+def _by_block(plan: Plan, data: Any, mode: Values, number: int, rng: Rng) -> Values:
     """Draw each block from its conditional at the mode, given the expected classes."""
-    data, classes, _ = latent_classes.expected_by(pooled, plan.model, data, mode)
+    classes = latent_classes.expected(plan.model, data, mode)[0]
     how = How.of("curvature", data, MODE_LIMIT)
     drawn = _block_draws(plan, how, data, mode, {"": classes}, jax_keys(rng, number))
     return {name: np.array(drawn[name]) for name in mode}
