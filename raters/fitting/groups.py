@@ -19,12 +19,12 @@ from raters.errors.validation import checked, one_of, whole
 from raters.fitting.parts import PART_OF, pointwise
 from raters.fitting.predict import answer_counts, probs_of_draws, replicated, single
 from raters.fitting.result import draws_of, in_double, lead_coords, program_of
-from raters.fitting.vectors import log_likelihoods, own_sites
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array
 from raters.kinds import kind_of
 from raters.model import Model, Values, identify
 from raters.program import Program, left_out_log_probs, models_of, prior_draws, trace
+from raters.program.vectors import log_likelihoods, own_sites
 
 Group = Literal["posterior_predictive", "prior", "prior_predictive", "log_prior", "log_likelihood"]
 _OF_PRIOR = {"prior", "prior_predictive", "log_prior"}

@@ -19,12 +19,12 @@ from scipy.special import ndtri
 from raters.errors import DataError, DataWarning, SettingError, refuse
 from raters.errors.validation import checked
 from raters.fitting.result import check_data, draws_of, lead_coords, program_of
-from raters.fitting.vectors import factors, own_sites
 from raters.judgements.base import Judgements
 from raters.judgements.names import name_text, names_array, plural, shorten
 from raters.model import Model, Values, read_by
 from raters.program import Program, answer_probs, class_probs, class_weights, responsibility
 from raters.program.densities import left_out_responsibility
+from raters.program.vectors import factors, own_sites
 
 # Probabilities of classes are computed for up to this many numbers (1.6 GB).
 _MOST = 400_000_000

@@ -12,9 +12,9 @@ import scipy.special
 import scipy.stats
 
 import raters as rt
-from raters.fitting.vectors import log_likelihoods
 from raters.inference import nuts
 from raters.program import log_joint, pointwise_log_likelihood
+from raters.program.vectors import log_likelihoods
 
 PEOPLE, SETS = 5, 4
 

@@ -15,9 +15,12 @@ from jaxtyping import Array, Float
 from scipy.special import ndtri
 
 from raters.distributions.correlated import unwrapped
-from raters.inference.arrays import Sites
 from raters.model import Model, Own, Values, facts_of
-from raters.program import Program, pointwise_log_likelihood, trace
+from raters.program.densities import pointwise_log_likelihood
+from raters.program.program import Program
+from raters.program.traces import trace
+
+Sites = tuple[str, ...]
 
 # Shifted copies of the points of a vector, whose means tell the error, and the points of each: half
 # are around the draws of the vector, half from its prior, which bounds the weights.
