@@ -102,13 +102,10 @@ class Rotation:
 
 @dataclass(frozen=True)
 class Own:
-    """Each judge has a vector of their own, with a normal prior about 0 and a scale for each entry,
-    and the logits are affine in it, in the scale with the vector in units of it fixed, and in all
-    sites that all judges share.
+    """Each judge has a vector of their own, with a normal prior about 0 and a scale for each entry.
 
-    Gibbs draws the vectors of all judges at once, and moves the scales with the vectors fixed and
-    with the vectors in units of the scales fixed. `raters.log_likelihood` by judge, and `PGEM`,
-    integrate them out. `NUTS` moves them in units of their scales."""
+    `raters.log_likelihood` by judge integrates them out, and `NUTS` moves them in units of their
+    scales."""
 
     site: str
     scale: str

@@ -20,22 +20,19 @@ from raters.errors import BackendError
 from raters.errors.validation import checked, whole
 from raters.fitting.simulate import simulate, with_whole_counts
 from raters.inference import modes
-from raters.inference.polya_gamma import detection, panel_gibbs, panels, plans
+from raters.inference.polya_gamma import detection, plans
 from raters.inference.polya_gamma.conditionals import observation
 from raters.inference.polya_gamma.gibbs import Chart, Fixed, Kernel, sweep_once
 from raters.judgements.base import Judgements
 from raters.judgements.together import parts_of, with_parts
 from raters.model import Model, Shift, Values
-from raters.program import Program, models_of, observed_sites, start_of, trace, within
+from raters.program import Program, models_of, observed_sites, trace, within
 
 Scalar = Float[Array, ""]
 OneKey = Key[Array, ""]
 
 # Votes; or labels and classes. Of several kinds of judgement such by part.
 Outcomes = Any
-# From the data and the values to the values after a sweep.
-_Kernel = Callable[[Any, Values], Values]
-
 # Draws at a time.
 _PIECE = 1000
 
@@ -92,13 +89,12 @@ def geweke(
     whole("sweeps", sweeps)
     whole("prior_draws", prior_draws, least=100)
     program = Program(model, simulate(model, questions, seed=seed)[0])
-    of_kernel = panels if panels.applies(program) else plans
     if detection.chooses(program):
         raise BackendError(
             f"{model.title} moves utilities along trajectories, which have no sweeps to test; use"
             " raters.checking.sbc"
         )
-    if reason := of_kernel.why_not(program):
+    if reason := plans.why_not(program):
         raise BackendError(reason)
     with jax.enable_x64(True):
         asked = with_whole_counts(jax.tree.map(jnp.asarray, questions.unanswered()))
@@ -178,38 +174,20 @@ def _of_key(model: Model[Any], asked: Any, key: OneKey) -> dict[str, Scalar]:
     return _of_state(model, asked, _start(model, asked, key))
 
 
-@partial(jax.jit, static_argnums=0)
-def _answers(model: Model[Any], asked: Any, values: Values, key: OneKey) -> Outcomes:
-    return _drawn(model, asked, key, values)[1]
-
-
 def _alternating(
     model: Model[Any], asked: Any, initial: tuple[Values, Outcomes], key: OneKey, sweeps: int
 ) -> tuple[Values, Outcomes]:
     """Run the chains in turn; return parameters after each sweep and the outcomes it was given."""
     values, outcomes = jax.tree.map(np.asarray, initial)
     chains = len(jax.tree.leaves(outcomes)[0])
-    starts = [{name: value[chain] for name, value in values.items()} for chain in range(chains)]
-    any_answers = _with(asked, jax.tree.map(lambda part: part[0], outcomes))
-    program = Program(model, any_answers)
+    first, any_answers = jax.tree.map(lambda part: part[0], (values, outcomes))
+    program = Program(model, _with(asked, any_answers))
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
     keys = jax.random.split(key, chains)
-    if not panels.applies(program):
-        kernel = Kernel.of(program, starts[0], modes.images(program))
-        tried = modes.tries(kernel.images, rng, (chains, sweeps))
-        chained = _chained(model, kernel.chart, asked, kernel.fixed, values, keys, tried, sweeps)
-        return jax.tree.map(lambda each: np.concatenate(np.asarray(each)), chained)
-    sweep = _kernel_of_panel(program, starts[0], rng)
-    kept, given = [], []
-    for current, chain_key in zip(starts, keys, strict=True):
-        for sweep_key in jax.random.split(chain_key, sweeps):
-            answers = _answers(model, asked, current, sweep_key)
-            current = sweep(_with(asked, answers), current)
-            current = {name: np.asarray(value) for name, value in current.items()}
-            kept.append(current)
-            given.append(answers)
-    states = {name: np.stack([state[name] for state in kept]) for name in kept[0]}
-    return states, jax.tree.map(lambda *parts: np.stack(parts), *given)
+    kernel = Kernel.of(program, first, modes.images(program))
+    tried = modes.tries(kernel.images, rng, (chains, sweeps))
+    chained = _chained(model, kernel.chart, asked, kernel.fixed, values, keys, tried, sweeps)
+    return jax.tree.map(lambda each: np.concatenate(np.asarray(each)), chained)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 7))
@@ -236,18 +214,6 @@ def _chained(
         return jax.lax.scan(step, values, (jax.random.split(key, sweeps), tried))[1]
 
     return jax.lax.map(chain, (starts, keys, tried))
-
-
-def _kernel_of_panel(program: Program[Any], start: Values, rng: np.random.Generator) -> _Kernel:
-    """One sweep of choices in which each judge has a vector of their own."""
-    panel = panels.panel_of(program, start)
-    sampler = panel_gibbs.Sampler(panel, start_of(program.model, program.data))
-
-    def sweep_once(data: Any, values: Values) -> Values:
-        sampler.panel, sampler.values = panel.answered(data.chosen), values
-        return sampler.sweep(rng)
-
-    return sweep_once
 
 
 def _statistics(model: Any, data: Any, values: Values) -> dict[str, Scalar]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,13 +11,6 @@ from jaxtyping import Array, Bool, Float, Int
 from numpyro.distributions import constraints
 
 from raters.errors.validation import checked
-
-
-class ClassCounts(NamedTuple):
-    """Expected numbers of groups, and of rows, of each class."""
-
-    groups: Float[Array, "group class"]
-    rows: Float[Array, "row class"]
 
 
 class GroupedMixture(dist.Distribution):
@@ -146,19 +139,11 @@ class GroupedMixture(dist.Distribution):
         return jax.nn.softmax(self.log_joint(value), axis=-1)
 
     def expected_log_prob(
-        self, value: Array, class_probs: Float[Array, "group class"] | ClassCounts
+        self, value: Array, class_probs: Float[Array, "group class"]
     ) -> Float[Array, ""]:
         """Return the expected log-probability of rows and classes together."""
-        counts = self.class_counts(class_probs)
-        return weighted_sum(counts.groups, self.log_weights()) + weighted_sum(
-            counts.rows, self.log_rows(value)
-        )
-
-    def class_counts(self, class_probs: Float[Array, "group class"] | ClassCounts) -> ClassCounts:
-        """Return the expected numbers of groups and rows of each class."""
-        if isinstance(class_probs, ClassCounts):
-            return class_probs
-        return ClassCounts(class_probs, class_probs[self.group])
+        of_rows = weighted_sum(class_probs[self.group], self.log_rows(value))
+        return weighted_sum(class_probs, self.log_weights()) + of_rows
 
     def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
         """Draw a value for each row."""

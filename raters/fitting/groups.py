@@ -19,13 +19,12 @@ from raters.errors.validation import checked, one_of, whole
 from raters.fitting.parts import PART_OF, pointwise
 from raters.fitting.predict import answer_counts, probs_of_draws, replicated, single
 from raters.fitting.result import draws_of, in_double, lead_coords, program_of
-from raters.inference.base import one_blas_thread
-from raters.inference.polya_gamma import panel_mode
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array
 from raters.kinds import kind_of
-from raters.model import Model, Own, Values, facts_of, identify
+from raters.model import Model, Values, identify
 from raters.program import Program, left_out_log_probs, models_of, prior_draws, trace
+from raters.program.vectors import log_likelihoods, own_sites
 
 Group = Literal["posterior_predictive", "prior", "prior_predictive", "log_prior", "log_likelihood"]
 _OF_PRIOR = {"prior", "prior_predictive", "log_prior"}
@@ -276,7 +275,7 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
     if by not in possible:
         choices = f"choose one of {', '.join(map(repr, possible))}"
         refuse("by", by, expected=choices)
-    if by == data.judge and facts_of(model, Own):
+    if by == data.judge and own_sites(program):
         return _with(result, _integrated(program, result))
     table = pointwise(program, result)
     if by != program.unit:
@@ -305,9 +304,7 @@ def _integrated(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
     every = np.arange(0, number, max(1, -(-chains * number // _MOST_INTEGRATED)))
     thinned = result.isel(draw=every) if len(every) < number else result
     values, sizes = draws_of(program, thinned)
-    with one_blas_thread():
-        values = {name: np.asarray(value, np.float64) for name, value in values.items()}
-        table, error = panel_mode.log_likelihoods(program, values)
+    table, error = log_likelihoods(program, values)
     judge = data.judge
     if not error < _MOST_ERROR:
         warnings.warn(

@@ -21,7 +21,6 @@ from raters.inference.polya_gamma.hmc import HMC
 from raters.inference.svi import SVI
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.responses import Responses
-from raters.model import Own, facts_of
 from raters.program import Program, start_of
 
 # Times as many draws as usual that chains may take.
@@ -84,12 +83,12 @@ def _reaches(program: Program[Any]) -> bool:
 
 
 def _has_blocks(program: Program[Any]) -> bool:
-    """True where a model declares blocks or vectors of single judges, or blocks are found."""
+    """True where a model declares blocks, or blocks are found."""
     if detection.chooses(program) and not program.is_joint:
         return True
     declared = program.model.blocks
     if declared is not None:
-        return bool(declared or facts_of(program.model, Own))
+        return bool(declared)
     try:
         return bool(detection.names_of(program))
     except NotImplementedError:

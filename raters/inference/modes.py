@@ -3,7 +3,6 @@ the likelihood stays as it is, and the prior says how probable each of these mod
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from itertools import combinations, permutations
@@ -13,12 +12,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
-from scipy.optimize import linear_sum_assignment
+from jaxtyping import Array, Bool, Int
 
-from raters.inference import modes
 from raters.inference.arrays import Rng, Scalar, Sites
-from raters.judgements.base import Judgements
 from raters.judgements.connection import connected
 from raters.model import Exchange, Mirror, Model, Sign, Values, moved_sites
 from raters.program import Program
@@ -39,13 +35,12 @@ class Images(NamedTuple):
 
     symmetry: Mirror
     orders: tuple[tuple[int, ...], ...] = ((),)
-    chances: tuple[float, ...] = (1.0,)
     broken: bool = False
     parts: Within = _ALL
 
     @property
     def kind(self) -> Kind:
-        """Key of compiled functions, without the orders that the data suggest."""
+        """Key of compiled functions."""
         return self.symmetry, self.broken
 
     @property
@@ -62,7 +57,7 @@ class Images(NamedTuple):
         orders = np.array(self.orders, int)
         if len(orders) == 1:
             return np.broadcast_to(orders[0], (*size, orders.shape[1]))
-        return orders[rng.choice(len(orders), size, p=self.chances)]
+        return orders[rng.choice(len(orders), size)]
 
     def tried_part(self, rng: Rng, size: tuple[int, ...] = ()) -> Int[np.ndarray, "*size"]:
         """Return parts to try; of images of all, no random number is drawn."""
@@ -88,10 +83,7 @@ def images(program: Program[Any]) -> tuple[Images, ...]:
         elif isinstance(symmetry, Exchange):
             number = len(data.coords[data.axes[str(data.known)]])
             if number == 2 or not (symmetry.negated or symmetry.complemented):
-                chances = modes.orders(data, number)
-                found.append(
-                    Images(symmetry, tuple(chances), tuple(chances.values()), data.num_known > 0)
-                )
+                found.append(Images(symmetry, orders(number), data.num_known > 0))
     return (*found, *_of_parts(program, found), *_of_one_judge(program, found))
 
 
@@ -218,72 +210,19 @@ def step(
 Order = tuple[int, ...]
 
 # Of up to so many classes all orders are tried (119 of five). Of more: exchanges of two, where
-# there are up to so many (190 of 20 classes), the reversal, shifts, and what most annotators
-# suggest.
-_FEW_CLASSES, _MOST_PAIRS, _MOST_SUGGESTED = 5, 200, 50
+# there are up to so many (190 of 20 classes), the reversal, and shifts.
+_FEW_CLASSES, _MOST_PAIRS = 5, 200
 
 
-def orders(data: Judgements, number: int) -> dict[Order, float]:
-    """Orders of the classes other than their own, and the probability of trying each."""
-    votes = suggested(data, number) if number > 2 else Counter()
-    if number <= _FEW_CLASSES:
-        every = list(permutations(range(number)))[1:]
-    else:
-        most = sorted(votes.items(), key=lambda entry: (-entry[1], entry[0]))[:_MOST_SUGGESTED]
-        votes = dict(most)
-        every = [*_usual(number), *votes]
-    every = list(dict.fromkeys(each for order in every for each in (order, inverse(order))))
-    total = sum(votes.values())
-    if not total:
-        return dict.fromkeys(every, 1 / len(every))
-    both = {order: votes.get(order, 0) + votes.get(inverse(order), 0) for order in every}
-    return {order: of / (4 * total) + 1 / (2 * len(every)) for order, of in both.items()}
-
-
-def inverse(order: Order) -> Order:
-    """Order that undoes another."""
-    return tuple(np.argsort(order).tolist())
-
-
-def suggested(data: Judgements, number: int) -> dict[Order, int]:
-    """Orders of the classes under which annotators agree best with the others, and of how many."""
-    if getattr(data, data.answer) is None:
-        return {}
-    found = Counter(
-        # The classes by those of the others, of which each is called its column.
-        inverse(tuple(linear_sum_assignment(counts, maximize=True)[1].tolist()))
-        for counts in _against_others(data, number)
-    )
-    found.pop(tuple(range(number)), None)
-    return dict(found)
-
-
-def _against_others(data: Judgements, number: int) -> Float[np.ndarray, "annotator class label"]:
-    """Count each annotator's labels by the plurality of the other labels of the item."""
-    columns = data.codes(data.unit), data.codes(str(data.judge)), getattr(data, data.answer)
-    unit, judge, label = (np.asarray(codes).astype(np.int64) for codes in columns)
-    weight, rows = np.asarray(data.weight, float), np.arange(len(label))
-    votes = np.bincount(unit * number + label, weight, len(data.coords[data.unit]) * number)
-    others = votes.reshape(-1, number)[unit]
-    others[rows, label] -= weight
-    most = others.max(1, keepdims=True)
-    plural = (others == most) & (most > 0)
-    share = plural * (weight / np.maximum(plural.sum(1), 1))[:, None]
-    judges = len(data.coords[str(data.judge)])
-    cell = judge * number + label
-    each = (np.bincount(cell, of_class, judges * number) for of_class in share.T)
-    counts = np.stack([of_class.reshape(judges, number) for of_class in each], axis=1)
-    # Classes that leave open what they are called keep their names.
-    return counts + 1e-3 * np.eye(number)
-
-
-def _usual(number: int) -> list[Order]:
-    """Reversal, shifts and, of not too many classes, exchanges of two."""
+def orders(number: int) -> tuple[Order, ...]:
+    """Orders of the classes other than their own, each with its inverse."""
     own = list(range(number))
+    if number <= _FEW_CLASSES:
+        return tuple(permutations(own))[1:]
     found = [tuple(own[::-1]), *(tuple(own[by:] + own[:by]) for by in range(1, number))]
     pairs = list(combinations(own, 2))
     for one, other in pairs if len(pairs) <= _MOST_PAIRS else ():
         order = own.copy()
         order[one], order[other] = other, one
         found.append(tuple(order))
-    return found
+    return tuple(dict.fromkeys(found))

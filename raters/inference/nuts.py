@@ -222,32 +222,27 @@ def _advance(
             values = constrained(state.z)
             return {name: values[name] for name in state.z}
 
-        def place_of(state: Any) -> dict[str, Any]:
-            return {name: getattr(state, name) for name in ("z", "z_grad", "potential_energy")}
-
         def moved(state: Any, values: Values) -> Any:
             z = unconstrain_fn(model, (data,), {}, values)
             energy, slope = jax.value_and_grad(kernel.get_potential_fn((data,), {}))(z)
-            return state._replace(z=z, z_grad=slope, potential_energy=energy)
+            there = state._replace(z=z, z_grad=slope, potential_energy=energy)
+            # A point on a bound, to rounding, has no coordinates.
+            return jax.tree.map(partial(jnp.where, jnp.isfinite(energy)), there, state)
 
         def step(index: int, carry: tuple[Any, Any]) -> tuple[Any, Any]:
             state, fields = carry
             state = kernel.sample(state, (data,), {})
+            values, row = values_at(state), first_unit(data)
             for place, kind in enumerate(kinds):
-                order, part = (one[index] for one in orders[place])
                 own = jax.random.fold_in(state.rng_key, _MIRROR + place)
-                values = values_at(state)
-                within = {name: entries[part] for name, entries in parts[place].items()}
-                image, odds = modes.image_of(model, kind, data, values, order, within)
-                moves, there = jnp.log(jax.random.uniform(own)) < odds, moved(state, image)
-                chosen = jax.tree.map(partial(jnp.where, moves), place_of(there), place_of(state))
-                state = state._replace(**chosen)
+                each = jax.tree.map(lambda some: some[index], orders[place])
+                values = modes.step(model, kind, parts[place], data, values, each, own)
             if scales:
                 # Trajectories walk along an orbit slowly, since it is narrow.
                 own = jax.random.fold_in(state.rng_key, _ORBIT)
-                values, row = values_at(state), first_unit(data)
                 joint = partial(log_prior, model, row)
                 values = line.visit(joint, Supports(), scales, (), values, own)
+            if kinds or scales:
                 state = moved(state, values)
             return state, jax.tree.map(
                 lambda field, value: field.at[index].set(value), fields, collect(state)

@@ -13,7 +13,6 @@ from raters.program.densities import log_prior as log_prior
 from raters.program.densities import pointwise_log_likelihood as pointwise_log_likelihood
 from raters.program.densities import responsibility as responsibility
 from raters.program.densities import row_log_probs as row_log_probs
-from raters.program.pooled_rows import PooledRows as PooledRows
 from raters.program.program import LatentClass as LatentClass
 from raters.program.program import Program as Program
 from raters.program.program import Site as Site

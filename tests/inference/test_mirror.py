@@ -19,7 +19,6 @@ from raters.errors import ConvergenceWarning, DataWarning
 from raters.inference import modes
 from raters.inference.polya_gamma import label_switching, latent_classes
 from raters.program import log_prior, pointwise_log_likelihood, scattered, trace
-from tests import hand
 
 MODEL = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
 
@@ -128,19 +127,12 @@ def test_images_leave_the_likelihood() -> None:
 @pytest.mark.parametrize(("number", "orders"), [(2, 1), (3, 5), (5, 119), (7, None), (25, None)])
 def test_an_order_and_its_inverse_are_tried_alike(number, orders):
     """Without that, the Metropolis step needs a correction."""
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        item, annotator = np.repeat(np.arange(40), 4), rng.integers(12, size=160)
-        rows = zip(item, annotator, rng.integers(number, size=160), strict=True)
-        data = hand.labels(*rows, classes=range(number))
-        chances = modes.orders(data, number)
-        assert orders is None or len(chances) == orders
-        assert tuple(range(number)) not in chances
-        assert sum(chances.values()) == pytest.approx(1.0)
-        assert min(chances.values()) > 0
-        for order, chance in chances.items():
-            assert sorted(order) == list(range(number))
-            assert chances[modes.inverse(order)] == chance
+    each = modes.orders(number)
+    assert orders is None or len(each) == orders
+    assert tuple(range(number)) not in each
+    assert len(set(each)) == len(each)
+    for order in each:
+        assert tuple(np.argsort(order).tolist()) in each
 
 
 def crowd(

@@ -1,12 +1,10 @@
-"""Mixed logit: probabilities by hand, recovery, integrated likelihoods, draws, and refusals."""
+"""Mixed logit: probabilities by hand, integrated likelihoods, and refusals."""
 
 from __future__ import annotations
 
 import dataclasses
-import warnings
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.integrate
@@ -15,8 +13,8 @@ import scipy.stats
 
 import raters as rt
 from raters.inference import nuts
-from raters.inference.polya_gamma import panel_mode, panels
 from raters.program import log_joint, pointwise_log_likelihood
+from raters.program.vectors import log_likelihoods
 
 PEOPLE, SETS = 5, 4
 
@@ -67,34 +65,6 @@ def test_probabilities_are_those_of_own_coefficients(choices) -> None:
     np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_designs_are_those_of_the_program(name: str, choices) -> None:
-    model = MODELS[name]
-    program, values = rt.program.Program(model, choices), somewhere(model, choices)
-    with jax.enable_x64(True):
-        panel = panels.panel_of(program, model.start(choices))
-        utility = panel.shared_utilities(panel.shared_of(values))
-        utility = utility + panel.own_utilities(panel.own_of(values))
-        by_judge = panel.log_likelihood(utility)
-        by_set = np.asarray(pointwise_log_likelihood(model, choices, values))
-
-        def total(own: jax.Array) -> jax.Array:
-            moved = panel.put(values, own=np.zeros(own.shape))
-            parts, begin = {}, 0
-            for site in panel.names.own:
-                width = np.shape(values[site])[1]
-                parts[site], begin = own[:, begin : begin + width], begin + width
-            return pointwise_log_likelihood(model, choices, moved | parts).sum()
-
-        own = jnp.asarray(panel.own_of(values))
-        slope, curvature = jax.grad(total)(own), -jax.hessian(total)(own)
-    np.testing.assert_allclose(by_judge, np.bincount(choices.annotator, by_set), rtol=1e-6)
-    expected = panel.expected(utility)
-    np.testing.assert_allclose(panel.slope(expected), slope, atol=1e-6)
-    each = np.asarray(curvature)[np.arange(PEOPLE), :, np.arange(PEOPLE)]
-    np.testing.assert_allclose(panel.curvature(expected), each, atol=1e-6)
-
-
 @pytest.mark.slow
 def test_integrated_likelihood_is_that_of_quadrature() -> None:
     """One coefficient of each chooser, integrated on 200 Gauss-Hermite nodes. Posteriors of four
@@ -113,7 +83,7 @@ def test_integrated_likelihood_is_that_of_quadrature() -> None:
             at = pointwise_log_likelihood(model, data, values | {"taste": taste})
             rows.append(np.bincount(codes, np.asarray(at)))
     exact = scipy.special.logsumexp(np.stack(rows), b=weight[:, None] / weight.sum(), axis=0)
-    own, error = panel_mode.log_likelihoods(
+    own, error = log_likelihoods(
         rt.program.Program(model, data), {name: value[None] for name, value in values.items()}
     )
     np.testing.assert_allclose(own[0], exact, atol=0.02)
@@ -134,61 +104,6 @@ def test_white_vectors_are_the_same_model(choices) -> None:
             ).get_trace(choices)
             for own in model.facts:
                 np.testing.assert_allclose(program[own.site]["value"], values[own.site], atol=1e-9)
-
-
-def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means over draws, shape (chain, draw, ...), and their standard errors by 20 batches."""
-    batches = values.reshape(-1, values.shape[0] * values.shape[1] // 20, *values.shape[2:])
-    means = batches.mean(1)
-    return means.mean(0), means.std(0, ddof=1) / np.sqrt(len(means))
-
-
-@pytest.mark.slow
-def test_gibbs_has_the_moments_of_importance_sampling() -> None:
-    """Means and variances of all sites but the vectors, against draws around the mode weighted by
-    the integrated posterior, which no Markov chain has a part in. |z| < 5.5 by 20 batches (Student
-    t with 19 degrees of freedom) and importance sampling's own error: a false alarm has
-    probability below 1e-4 over the 30 numbers."""
-    model = rt.MixedLogit()
-    data, _ = rt.datasets.choice_crowd(30, 6, 3, 2, seed=5, available=1, spread=1.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gibbs = rt.fit(
-            model, data, rt.PGGibbs(draws=4000, warmup=300, chains=1), seed=0, progress=False
-        )
-        em = rt.fit(model, data, rt.PGEM(draws=1500), seed=0, progress=False)
-    number = em.attrs["min_ess"]  # Not there where the weights do not reach the posterior.
-    for site in rt.program.Program(model, data).sites:
-        if site == "taste":
-            continue
-        own, own_error = mean_and_error(gibbs.posterior[site].values)
-        other = em.posterior[site].values
-        error = np.sqrt(own_error**2 + other.var((0, 1)) / number)
-        z = (own - other.mean((0, 1))) / error
-        assert np.abs(z).max() < 5.5, (site, z)
-        ratio = gibbs.posterior[site].values.std((0, 1)) / other.std((0, 1))
-        assert np.abs(np.log(ratio)).max() < 0.35, (site, ratio)
-
-
-def test_mode_has_the_largest_integrated_likelihood() -> None:
-    """Moved along any coordinate by about a third of a standard deviation, the likelihood falls."""
-    data, _ = rt.datasets.choice_crowd(60, 8, 3, 2, seed=1, available=1, spread=1.0)
-    wide = {"coefficient_scale": 100.0, "spread_scale": 100.0}
-    model = rt.MixedLogit(constants=False, **wide)
-    result = rt.fit(model, data, rt.PGEM(draws=0), seed=0, progress=False)
-    mode = {name: result["mode"][name].values for name in rt.program.Program(model, data).sites}
-    places = [(site, place) for site in ("coefficient", "coefficient_spread") for place in (0, 1)]
-    points = [mode]
-    for site, place in places:
-        for step in (-0.08, 0.08):
-            moved = mode[site].copy()
-            moved[place] += step
-            points.append(mode | {site: moved})
-    draws = {name: np.stack([point[name] for point in points]) for name in mode}
-    total = panel_mode.log_likelihoods(rt.program.Program(model, data), draws)[0].sum(1)
-    assert total[0] > total[1:].max()
-    assert total[0] == pytest.approx(result.attrs["marginal_log_likelihood"], abs=0.6)
-    assert result.attrs["monte_carlo_error"] < 0.5
 
 
 def from_menus(menus: dict[str, list[str]], alternatives: str) -> rt.Choices:

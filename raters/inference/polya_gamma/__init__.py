@@ -3,7 +3,7 @@
 - `gibbs`, `em`, `hmc`: the back-ends; `plans`, `sweep`, `ties`: their sweeps.
 - `detection`, `rows`, `colours`: which sites are blocks, and the design of a block.
 - `conditionals`, `sums`, `augmentation`: Gaussian full conditionals, and ω.
-- `latent_classes`: classes and counts. `panels`, `panel_*`: choices by vectors of single judges.
-- `line`, `levels`, `local_effects`, `label_switching`: other steps of a sweep.
+- `latent_classes`: classes and counts.
+- `line`, `local_effects`, `label_switching`: other steps of a sweep.
 - `laplace`, `joint`, `integrated`, `scales`, `tables`: hyper-parameters and draws of EM.
 """

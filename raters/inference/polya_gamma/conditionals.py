@@ -80,7 +80,7 @@ def _(fn: RaoKupper, value: Any, classes: Any = None) -> Observation:
 
 @observation.register
 def _(fn: GroupedMixture, value: Any, classes: Any = None) -> Observation:
-    weight = fn.class_counts(classes).rows
+    weight = classes[fn.group]
     weight = weight if fn.count is None else weight * fn.count[:, None]
     return component(fn.component_distribution, value, weight)
 

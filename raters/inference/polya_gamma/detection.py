@@ -29,7 +29,7 @@ from raters.inference.polya_gamma import conditionals, latent_classes
 from raters.inference.polya_gamma.colours import coloured
 from raters.inference.polya_gamma.rows import Block, check_conjugate, is_entrywise
 from raters.inference.polya_gamma.unconstrained import is_unbounded
-from raters.model import Marginal, Model, Own, Permute, Values, facts_of, marginal_of
+from raters.model import Marginal, Model, Permute, Values, marginal_of
 from raters.program import Program, Supports, skeleton, start_of, trace
 from raters.program.program import once
 
@@ -67,9 +67,7 @@ def chooses(program: Program[Any]) -> bool:
     """Return whether there are choices from sets, whose utilities have no conjugate prior."""
     choosing = (OfSets, Davidson, dist.CategoricalLogits)
     return any(
-        issubclass(part.observed_type, choosing)
-        and part.model.blocks != ()
-        and not facts_of(part.model, Own)
+        issubclass(part.observed_type, choosing) and part.model.blocks != ()
         for part in program.parts.values()
     )
 

@@ -14,7 +14,6 @@ from numpyro.distributions.transforms import biject_to
 from scipy.special import expit, logit, softmax
 from tqdm.auto import tqdm
 
-from raters.distributions.mixture import ClassCounts
 from raters.errors.validation import boolean, plain_whole, positive
 from raters.inference import base
 from raters.inference.arrays import Rng
@@ -22,8 +21,6 @@ from raters.inference.polya_gamma import (
     detection,
     joint,
     latent_classes,
-    panel_mode,
-    panels,
     plans,
     scales,
     sweep,
@@ -37,7 +34,7 @@ from raters.inference.polya_gamma.rows import split
 from raters.inference.polya_gamma.sums import How
 from raters.inference.polya_gamma.unconstrained import placed
 from raters.model import Exchange, Model, Permute, Several, Values, marginal_of
-from raters.program import PooledRows, Program, densities, placing, scattered, start_of
+from raters.program import Program, densities, placing, scattered, start_of
 
 # Where so many units have no class of a higher probability, EM may be at a saddle point.
 _EVEN, _EVEN_UNITS = 0.6, 0.05
@@ -115,8 +112,6 @@ class PGEM(base.Backend):
         """Refuse models without blocks or a mode, and distributions without an augmentation."""
         if reason := super().why_not(program) or detection.why_no_mode(program):
             return reason
-        if panels.applies(program):
-            return panels.why_not(program)
         if isinstance(marginal := marginal_of(program.model, program.data), str):
             return marginal
         if marginal is not None:
@@ -130,14 +125,6 @@ class PGEM(base.Backend):
         self, program: Program[Any], key: Array, *, start: base.Start = None, progress: bool = False
     ) -> base.Draws:
         """Estimate the hyper-parameters, run EM from each start, and draw around the best mode."""
-        if panels.applies(program):
-            with jax.enable_x64(True):
-                first = start_of(program.model, program.data)
-                if start is not None:
-                    first |= {name: value.mean((0, 1)) for name, value in start.items()}
-            with base.progress_bar(1, "PGEM", progress):
-                rng = np.random.default_rng(base.numpy_seeds(key, 1)[0])
-                return panel_mode.run(program, self.draws, first, rng)
         if (marginal := marginal_of(program.model, program.data)) is None:
             return self._run(program, key, start, progress)
         assert not isinstance(marginal, str)
@@ -161,17 +148,12 @@ class PGEM(base.Backend):
             starts = self.starts or (10 if types else 1 if few else 4)
             seeds = base.numpy_seeds(key, starts + 2)
             bar.reset(starts)
-            data, pooled = sweep.on_devices(program), None
+            data = sweep.on_devices(program)
             warmup = _GIBBS_SWEEPS // 3 if start is None else 0
             first = first if start is None else base.centre(model, start)
-            elsewhere = program.is_joint or placing.stays_on_devices(data)
-            if plan.classes and plan.blocks and not elsewhere:
-                pooled = PooledRows.of(program, first)
-            climber = _Climber(self, program, plan, data, bar, pooled)
+            climber = _Climber(self, program, plan, data, bar)
             hyper, fitted = climber.hyper(first, seeds[-1], warmup)
             first = fitted if start is None else first
-            if not (plan.blocks or plan.chooses):
-                climber.shared = tables.Tables.of(program, first)
             climbs = [climber.climb(first | hyper)]
             bar.update()
             for seed in seeds[1:starts]:
@@ -208,8 +190,7 @@ class PGEM(base.Backend):
 
 def _is_even(classes: Any) -> bool:
     """Return whether many units have no class of a higher probability."""
-    groups = classes.groups if isinstance(classes, ClassCounts) else classes
-    return bool(np.mean(np.max(groups, axis=1) < _EVEN) >= _EVEN_UNITS)
+    return bool(np.mean(np.max(classes, axis=1) < _EVEN) >= _EVEN_UNITS)
 
 
 def another_start(
@@ -231,24 +212,16 @@ class _Climber:
     """Sweeps of EM over a data set, from one start after the other."""
 
     def __init__(
-        self,
-        settings: PGEM,
-        program: Program[Any],
-        plan: Plan,
-        data: Any,
-        bar: tqdm,
-        pooled: PooledRows | None = None,
+        self, settings: PGEM, program: Program[Any], plan: Plan, data: Any, bar: tqdm
     ) -> None:
         self.settings, self.program = settings, program
         self.whole, self.plan = plan, plan.holding_hyper()
         self.data, self.bar, self.row = data, bar, placing.first_unit(data)
-        self.pooled = pooled
         self.constant: float | None = None
         self.supports = plan.supports
         self.counted = {block.sites[0] for block in plan.blocks if block.kind == "counts"}
         self.key = jax.random.key(0)
         self.sweeps = 0
-        self.shared: tables.Tables | None = None
 
     def hyper(
         self, values: Values, seed: np.random.SeedSequence, warmup: int
@@ -260,7 +233,7 @@ class _Climber:
             tolerance = max(self.settings.tolerance, _LOOSE * size)
             loose = replace(self.settings, tolerance=tolerance)
             silent = base.progress_bar(1, "", False)
-            climber = _Climber(loose, self.program, plan, self.data, silent, self.pooled)
+            climber = _Climber(loose, self.program, plan, self.data, silent)
             fitted = scales.fixed_point(
                 plan, self.data, values, lambda values: climber.climb(values).values, rng
             )
@@ -288,15 +261,11 @@ class _Climber:
         return means, {name: value[-1] for name, value in drawn.items()}
 
     def climb(self, values: Values) -> sweep.Ascent:
-        """Run EM from one start, with fixed hyper-parameters; of choices, and models on nodes,
-        L-BFGS."""
+        """Run EM from one start, with fixed hyper-parameters; without blocks, L-BFGS."""
         settings, plan = self.settings, self.plan
         if not plan.blocks:
             limits = settings.max_sweeps, settings.tolerance
-            if self.shared is None:
-                ascent = sweep.climb_steep(plan, self.data, values, *limits)
-            else:
-                ascent = tables.climb(self.shared, values, *limits)
+            ascent = sweep.climb_steep(plan, self.data, values, *limits)
             self.bar.set_postfix(log_joint=f"{ascent.objective[-1]:.4f}", refresh=False)
             return ascent
         self.sweeps, newton = 0, settings.accelerate
@@ -338,13 +307,8 @@ class _Climber:
         plan = self.plan
         if not any(isinstance(symmetry, Exchange) for symmetry in plan.model.symmetries):
             return climb
-        if plan.is_joint:
-            by_part = sweep.expected_classes(plan, self.data, climb.values).values()
-            even = any(map(_is_even, by_part))
-        else:
-            given = self.pooled, plan.model, self.data, climb.values
-            even = _is_even(latent_classes.expected_by(*given)[1])
-        if not even:
+        by_part = sweep.expected_classes(plan, self.data, climb.values).values()
+        if not any(map(_is_even, by_part)):
             return climb
         near = scattered(climb.values, plan.supports, np.random.default_rng(seed), least=0.9)
         again = self.climb(near | {name: climb.values[name] for name in self.whole.hyper})
@@ -352,19 +316,21 @@ class _Climber:
 
     def draws(self, mode: Values, rng: Rng) -> tuple[Values, Values]:
         """Draw around the mode, with the log densities of the draws."""
-        number, shared = self.settings.draws, self.shared
-        if shared is not None and number and shared.is_large(mode, number):
-            drawn = tables.draws(shared, mode, number, rng)
-            return {name: value[None] for name, value in drawn.items()}, {}
-        return laplace(self.whole, self.data, mode, number, rng, self.pooled)
+        number, plan = self.settings.draws, self.plan
+        if number and not (plan.blocks or plan.chooses):
+            shared = tables.Tables.of(self.program, mode)
+            if shared is not None and shared.is_large(mode, number):
+                drawn = tables.draws(shared, mode, number, rng)
+                return {name: value[None] for name, value in drawn.items()}, {}
+        return laplace(self.whole, self.data, mode, number, rng)
 
     def sweep(self, values: Values, newton: bool) -> tuple[float, Values]:
         """Return the log joint density at `values`, and the values after a sweep from them."""
         self.sweeps += 1
-        data, classes, objective = self._expectation(values)
+        classes, objective = self._expectation(values)
         how = How.of("curvature" if newton else "mean", self.data)
         given = self.row, {name: jnp.asarray(value, float) for name, value in values.items()}
-        ahead, of_first = sweep.climbed(self.plan, how, data, *given, classes)
+        ahead, of_first = sweep.climbed(self.plan, how, self.data, *given, classes)
         if objective is None:  # The rows of the first block were weighed at `values`.
             objective = float(of_first) + self._rest(values, float(of_first))
         values = ahead
@@ -374,20 +340,18 @@ class _Climber:
             values = sweep.visit_free(self.plan, self.row, self.data, values, self.key, False)
         return objective, {name: np.asarray(value) for name, value in values.items()}
 
-    def _expectation(self, values: Values) -> tuple[Any, Any, float | None]:
-        """Return the data that a sweep reads, the expected classes, and the density if known."""
+    def _expectation(self, values: Values) -> tuple[dict[str, Any], float | None]:
+        """Return the expected classes of each part, and the density if known."""
         plan, data = self.plan, self.data
         if plan.is_joint:
             density = float(joint.objective(plan, data, values))
             classes = sweep.expected_classes(plan, data, values)
-            return data, classes, density + self._volume(values)
+            return classes, density + self._volume(values)
         if not plan.classes:
-            return data, {}, None
-        data, classes, likelihood = latent_classes.expected_by(
-            self.pooled, plan.model, data, values
-        )
+            return {}, None
+        classes, likelihood = latent_classes.expected(plan.model, data, values)
         prior = float(densities.prior_of(plan.model, self.row, values))
-        return data, {"": classes}, float(likelihood) + prior + self._volume(values)
+        return {"": classes}, float(likelihood) + prior + self._volume(values)
 
     def _volume(self, values: Values) -> float:
         """Return the log volume element of the sites with modes in logarithmic coordinates."""

@@ -20,8 +20,6 @@ from raters.inference.polya_gamma import (
     label_switching,
     latent_classes,
     local_effects,
-    panel_gibbs,
-    panels,
     plans,
     sweep,
 )
@@ -318,8 +316,6 @@ class PGGibbs(base.Backend):
         """Refuse models without blocks, and distributions that augmentation does not cover."""
         if reason := super().why_not(program):
             return reason
-        if panels.applies(program):
-            return panels.why_not(program)
         if reason := plans.why_not(program):
             return reason
         if chooses(program):
@@ -368,13 +364,6 @@ class PGGibbs(base.Backend):
         self, program: Program[Any], cold: Values, starts: list[Values], rngs: list[Rng]
     ) -> list[Chain]:
         """Prepare the chains, not in their threads: NumPyro reads a program in one at a time."""
-        if panels.applies(program):
-            with jax.enable_x64(True):
-                panel = panels.panel_of(program, cold)
-                samplers = [panel_gibbs.Sampler(panel, values) for values in starts]
-                samplers[0].compile()
-            pairs = zip(samplers, rngs, strict=True)
-            return [partial(sampler.run, rng, self.warmup) for sampler, rng in pairs]
         with jax.enable_x64(True):
             kernel = Kernel.of(program, cold, modes.images(program))
             kernel.compile(starts[0])

@@ -20,13 +20,13 @@ from raters.errors.validation import plain_whole
 from raters.inference import base, chains, modes
 from raters.inference.arrays import Flat, Matrix, Rng, Scalar, Sites
 from raters.inference.nuts import STATISTICS
-from raters.inference.polya_gamma import detection, line, panels, plans, sweep, unconstrained
+from raters.inference.polya_gamma import detection, line, plans, sweep, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.levels import Level, level_step, levels_of
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block
 from raters.inference.polya_gamma.sums import How, Reading, sums_of
-from raters.model import Scale, Translation, Values
+from raters.model import Own, Scale, Translation, Values, facts_of
 from raters.program import Program, Supports, log_prior, placing, scattered, start_of
 
 # Trajectories of a compiled run, after each of which the bar shows progress.
@@ -106,8 +106,6 @@ class HMC(base.Backend):
         """Refuse blocks that `PGGibbs` refuses, latent classes, and many parameters."""
         if reason := super().why_not(program):
             return reason
-        if panels.applies(program):
-            return "HMC has no metric for vectors of single judges; use PGGibbs or NUTS"
         if detection.chooses(program):
             return plans.why_not(program)
         if reason := plans.why_one(program):  # The metric is of the rows of one kind of judgement.
@@ -488,8 +486,8 @@ _ALONG = 0.1
 
 class Metric(NamedTuple):
     """Coordinates in which a normal of a given precision is standard; of many coordinates, those
-    of the largest sites, which are not `near` to others, are independent in it, and those with a
-    `spread` of 0 do not move."""
+    of the largest sites, which are not `near`, are independent in it given the near ones, from
+    which they have a `slope`, and those with a `spread` of 0 do not move."""
 
     centre: Flat
     root: Float[Array, "near near"]
@@ -497,21 +495,24 @@ class Metric(NamedTuple):
     position: Float[Array, " scale"]
     near: Int[Array, " near"] | None = None
     spread: Flat | None = None
+    slope: Float[Array, "near coordinate"] | float = 0.0
 
     def unconstrained(self, place: Flat) -> Flat:
         """Return the unconstrained coordinates of a place."""
         if self.near is None or self.spread is None:
             return self.centre + self.inverse @ place
-        flat = self.centre + self.spread * place
-        return flat.at[self.near].set(self.centre[self.near] + self.inverse @ place[self.near])
+        near = self.inverse @ place[self.near]
+        flat = self.centre + self.spread * place - jnp.dot(near, self.slope)
+        return flat.at[self.near].set(self.centre[self.near] + near)
 
     def place(self, flat: Flat) -> Flat:
         """Return the place at unconstrained coordinates."""
         apart = flat - self.centre
         if self.near is None or self.spread is None:
             return self.root @ apart
-        far = self.moving * apart / jnp.where(self.spread > 0, self.spread, 1.0)
-        return far.at[self.near].set(self.root @ apart[self.near])
+        near = apart[self.near]
+        far = (apart + jnp.dot(near, self.slope)) / jnp.where(self.spread > 0, self.spread, jnp.inf)
+        return far.at[self.near].set(self.root @ near)
 
     @property
     def moving(self) -> Any:
@@ -534,8 +535,8 @@ def metric_at(
     at most draws, which is expected to be the mean square of the slope,
     :math:`-E[\partial^2 \log p] = E[(\partial \log p)^2]`.
     """
-    found = _curvatures(plan, how, data, like, centre)
-    where, of_blocks, full, position, slopes, near, diagonal = jax.tree.map(np.asarray, found)
+    found = jax.tree.map(np.asarray, _curvatures(plan, how, data, like, centre))
+    where, of_blocks, full, position, slopes, near, diagonal, slope = found
     if expected is not None:
         lacking = _EXPECTED * np.asarray(expected)[near] - np.diag(full)
         full = full + np.diag(np.maximum(lacking, 0.0))
@@ -549,8 +550,9 @@ def metric_at(
     metric = Metric(centre, *map(jnp.asarray, (root, inverse, position)))
     if len(near) == len(centre):
         return metric
-    precision = np.maximum(diagonal, _LEAST) + (slopes**2).sum(0) / _ALONG**2
-    return metric._replace(near=jnp.asarray(near), spread=jnp.asarray(1 / np.sqrt(precision)))
+    spread = 1 / np.sqrt(diagonal + (slopes**2).sum(0) / _ALONG**2)
+    near, spread, slope = map(jnp.asarray, (near, spread, slope))
+    return metric._replace(near=near, spread=spread, slope=slope)
 
 
 def _root(mass: Matrix, full: Matrix) -> tuple[Matrix, Matrix]:
@@ -563,9 +565,10 @@ def _root(mass: Matrix, full: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def _near_sites(plan: Plan, like: Values) -> Supports:
-    """Return the supports of sites that together have few coordinates: all but the largest, and,
-    of choices, the hyper-parameters, which are drawn by slices alone."""
-    moved = [name for name in plan.supports if name not in held_sites(plan)]
+    """Return the supports of sites that together have few coordinates: all but the largest, vectors
+    of single judges, and, of choices, the hyper-parameters, which are drawn by slices alone."""
+    far = {*held_sites(plan), *(own.site for own in facts_of(plan.model, Own))}
+    moved = [name for name in plan.supports if name not in far]
     kept = sorted(moved, key=lambda name: jnp.size(like[name]))
     while sum(jnp.size(like[name]) for name in kept) > DENSE_LIMIT:
         kept.pop()
@@ -575,8 +578,9 @@ def _near_sites(plan: Plan, like: Values) -> Supports:
 @partial(jax.jit, static_argnums=(0, 1))
 def _curvatures(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> tuple[Array, ...]:
     """Return the places of the sites with a precision of their own among the near coordinates, this
-    precision, the negative Hessian of the near ones, the places on orbits with their slopes, the
-    places of the near coordinates, and the diagonal of the negative Hessian of the others."""
+    precision, the negative Hessian of the near ones with the others at their modes, the places on
+    orbits with their slopes, the places of the near coordinates, the diagonal of the negative
+    Hessian of the others, and their slope along the near ones."""
     model, supports = plan.model, plan.supports
     values, slopes = jax.jvp(
         lambda flat: unconstrained.sites_at(supports, like, flat)[0],
@@ -585,7 +589,12 @@ def _curvatures(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> 
     )
     near = _near_sites(plan, like)
     number, held = (numbers_of(supports, like, names) for names in (sorted(near), held_sites(plan)))
-    full = unconstrained.curvature(model, near, data, like | values, centre[number])
+    full = unconstrained.curvature(model, supports, data, like, centre, number)
+    diagonal = jnp.maximum(_diagonal(plan, number, held, data, like, centre), _LEAST)
+    diagonal = diagonal.at[held].set(jnp.inf)
+    across = full.at[:, number].set(0.0)
+    slope_of_others = across / diagonal
+    full = full[:, number] - across @ slope_of_others.T
     own = {name: like[name] for name in near}
     places = unconstrained.coordinates_of(near, own, jnp.arange(number.size, dtype=float))
     block = Block(tuple(name for block in plan.blocks for name in block.sites))
@@ -609,8 +618,7 @@ def _curvatures(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> 
         return positions(plan, unconstrained.sites_at(supports, like, flat)[0])
 
     found = where, precision, full, along(centre), jax.jacrev(along)(centre), number
-    diagonal = _diagonal(plan, number, held, data, like, centre)
-    return *found, diagonal.at[held].set(jnp.inf)
+    return *found, diagonal, slope_of_others
 
 
 def _positive(precision: Array, sizes: list[int]) -> Array:

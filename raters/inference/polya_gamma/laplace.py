@@ -10,28 +10,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
-from jax.sharding import Mesh
 from jaxtyping import Array
 
-from raters.inference.arrays import EntryArray, Matrix, PerDraw, Rng, Sites
+from raters.inference.arrays import PerDraw, Rng, Sites
 from raters.inference.base import jax_keys
 from raters.inference.polya_gamma import hmc, latent_classes, sweep, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT, Dense
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.plans import Plan
-from raters.inference.polya_gamma.rows import Block, record, split
+from raters.inference.polya_gamma.rows import Block, split
 from raters.inference.polya_gamma.sums import Conditional, How, Reading, drawn_by_each, sums_of
 from raters.inference.polya_gamma.tables import inverse_factor
-from raters.model import Model, Values, local_sites
-from raters.program import PooledRows, Supports, log_likelihoods, placing
+from raters.model import Values
+from raters.program import Supports, log_likelihoods, placing
 from raters.program.values import inside
 
-# From so many rows on, draws are around the mean of a block, not around its mode.
-MANY_ROWS = 20_000
-# Rows times draws from which on log-likelihoods are computed in float32.
-MUCH_WORK = 2e7
-# Rows of which float32 keeps the sum.
-_NARROW_ROWS = 2**14
 # Largest number of parameters, and of rows times parameters, for which the negative Hessian is
 # computed: each of its columns needs a pass over the rows.
 _MOST_PARAMETERS, _MOST_WORK = 1500, 2e8
@@ -44,9 +37,7 @@ _LEAST = 1e-6
 _MOVES, _MOVE_LIMIT = 3, 5e8
 
 
-def laplace(
-    plan: Plan, data: Any, mode: Values, number: int, rng: Rng, pooled: PooledRows | None = None
-) -> tuple[Values, Values]:
+def laplace(plan: Plan, data: Any, mode: Values, number: int, rng: Rng) -> tuple[Values, Values]:
     """Draw around the mode."""
     if number == 0:
         return {name: np.asarray(value)[None, None] for name, value in mode.items()}, {}
@@ -59,7 +50,7 @@ def laplace(
         if counted := tuple(block.sites[0] for block in plan.blocks if block.kind == "counts"):
             draws = _moved(plan, data, draws, counted, rng)
     elif plan.classes:
-        draws, stats = _by_block(plan, data, mode, number, rng, pooled), {}
+        draws, stats = _by_block(plan, data, mode, number, rng), {}
         if plan.hyper:
             draws = integrated(plan, row, draws, rng)[1]
     else:
@@ -67,7 +58,9 @@ def laplace(
         of_prior, draws = integrated(plan, row, drawn, rng)
         stats = {}
         if log_q is not None:
-            stats = {"log_p": of_prior + pass_over_rows(plan, data, draws), "log_q": log_q}
+            on_device = {name: jnp.asarray(value) for name, value in draws.items()}
+            each = [log_likelihoods(plan.model, one, on_device) for one in placing.pieces(data)]
+            stats = {"log_p": of_prior + np.sum(each, axis=0), "log_q": log_q}
         elif plan.reaching:
             draws = _redrawn(plan, row, data, draws, rng)
     if plan.scales:  # Of which a normal says little.
@@ -86,20 +79,6 @@ def _is_normal(plan: Plan) -> bool:
 def is_small(size: int, rows: int) -> bool:
     """Return whether the negative Hessian of so many parameters and rows is computed."""
     return size <= _MOST_PARAMETERS and size * rows <= _MOST_WORK
-
-
-def pass_over_rows(plan: Plan, data: Any, draws: Values) -> PerDraw:
-    """Return the log-likelihood of each draw; of many rows and draws in float32."""
-    summed_out = plan.classes or local_sites(plan.model) or placing.stays_on_devices(data)
-    number = len(next(iter(draws.values())))
-    narrow = data.num_rows * number >= MUCH_WORK and not summed_out
-    with jax.enable_x64(not narrow):
-        on_device = {name: jnp.asarray(value) for name, value in draws.items()}
-        pieces = placing.pieces(data)
-        if narrow:  # float64 on the device would stay it
-            pieces = jax.tree.map(np.asarray, data).chunks(_NARROW_ROWS)
-        each = [np.asarray(log_likelihoods(plan.model, one, on_device)) for one in pieces]
-    return np.asarray(np.sum(each, axis=0, dtype=np.float64))
 
 
 # ----------------------------------------------------------------- in unconstrained coordinates
@@ -172,11 +151,9 @@ def _steps(plan: Plan, data: Any, draws: Values, keys: Array, counted: Sites) ->
     return jax.lax.map(move, (draws, keys))
 
 
-def _by_block(
-    plan: Plan, data: Any, mode: Values, number: int, rng: Rng, pooled: PooledRows | None
-) -> Values:
+def _by_block(plan: Plan, data: Any, mode: Values, number: int, rng: Rng) -> Values:
     """Draw each block from its conditional at the mode, given the expected classes."""
-    data, classes, _ = latent_classes.expected_by(pooled, plan.model, data, mode)
+    classes = latent_classes.expected(plan.model, data, mode)[0]
     how = How.of("curvature", data, MODE_LIMIT)
     drawn = _block_draws(plan, how, data, mode, {"": classes}, jax_keys(rng, number))
     return {name: np.array(drawn[name]) for name in mode}
@@ -216,9 +193,6 @@ def _of_rows(
     if isinstance(normal, Conditional):
         entries = normal.draws(jax_keys(rng, number), current)
     else:
-        if data.num_rows >= MANY_ROWS and _is_normal(plan):
-            mean = mode | shifted(plan, data, mode, normal.covariance())
-            current = np.asarray(Block(sites).flat(mean))
         factor, standard = normal.factor(), rng.standard_normal((len(current), number))
         entries = current + scipy.linalg.solve_triangular(factor, standard, lower=True, trans="T").T
         if _is_normal(plan):
@@ -240,40 +214,6 @@ def information(plan: Plan, data: Any, mode: Values) -> Dense | Conditional:
         joint = joint._replace(colours=tuple(range(len(joint.flat(mode)))))
     conditional = Conditional([Reading(plan.parts[0].model, joint, data, mode)], "curvature")
     return conditional.dense() or conditional
-
-
-def shifted(plan: Plan, data: Any, values: Values, covariance: Matrix) -> Values:
-    """Return the means of the sites of a block of log-odds, to the order of the variances."""
-    if len(plan.blocks) > 1:
-        return {}
-    block, slope = plan.blocks[0], np.zeros(len(covariance))
-    for piece in placing.pieces(data):
-        found = _skewness(plan.model, piece, values, block, covariance, placing.mesh_of(piece))
-        if found is None:
-            return {}
-        slope += np.asarray(found)
-    moved = block.placed(values, block.flat(values) + covariance @ slope)
-    return {name: np.asarray(value) for name, value in moved.items()}
-
-
-@partial(jax.jit, static_argnums=(0, 3, 5))
-def _skewness(
-    model: Model[Any], data: Any, values: Values, block: Block, across: Array, mesh: Mesh | None
-) -> EntryArray | None:
-    """Return what third derivatives add to the slope; None of rows that are not log-odds."""
-    rows = record(model, data, values, block)
-    if rows.entry is None or rows.shift is not None:
-        return None
-    pairs = list(zip(rows.entry, rows.weight, strict=True))
-    spread = sum(
-        one * other * across[place, there] for place, one in pairs for there, other in pairs
-    )
-    prob = jax.nn.sigmoid(rows.logits)
-    half = -rows.votes * prob * (1 - prob) * (1 - 2 * prob) * spread / 2
-    slope = jnp.zeros(len(across), half.dtype)
-    for place, one in pairs:
-        slope = slope.at[place].add(one * half)
-    return placing.everywhere(slope, mesh)
 
 
 def _redrawn(plan: Plan, row: Any, data: Any, draws: Values, rng: Rng) -> Values:

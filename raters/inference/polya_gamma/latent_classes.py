@@ -17,7 +17,7 @@ from raters.distributions.labels import TypeMixture, log_beta
 from raters.inference.arrays import Classes, PerRow, Scalar, Sites
 from raters.inference.polya_gamma import augmentation
 from raters.model import Model, Values
-from raters.program import PooledRows, Program, trace
+from raters.program import Program, trace
 
 LogLikelihood = Callable[[Array], Array]
 # Of a Dirichlet its concentration, of a Beta both concentrations; of a mixture over types the
@@ -40,15 +40,6 @@ def expected(model: Model[Any], data: Any, values: Values) -> tuple[Classes, Sca
 def expected_in(program: Program[Any], data: Any, values: Values) -> Classes | None:
     """Return the expected number of units of each class, or None of a program without classes."""
     return expected(program.model, data, values)[0] if program.counts_classes else None
-
-
-def expected_by(
-    pooled: PooledRows | None, model: Model[Any], data: Any, values: Values
-) -> tuple[Any, Any, Any]:
-    """Return the data on which the rest of a sweep runs, and what `expected` returns."""
-    if pooled is None:
-        return data, *expected(model, data, values)
-    return pooled.rows, *pooled.expected(values)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 
 from raters.errors import NotConjugateError
 from raters.inference.arrays import Sites
-from raters.inference.polya_gamma import detection, latent_classes, local_effects, panels
+from raters.inference.polya_gamma import detection, latent_classes, local_effects
 from raters.inference.polya_gamma.colours import coloured
 from raters.inference.polya_gamma.conditionals import BOUNDED
 from raters.inference.polya_gamma.rows import Block, check_conjugate, is_entrywise, rows_of
@@ -127,8 +127,6 @@ def why_not(program: Program[Any]) -> str | None:
         reason = _why_not(part)
         if not name:
             return reason
-        if panels.applies(part):
-            reason = f"{part.model.title} has a sampler of its own; use NUTS or SVI"
         bound = _bound(program.model, name)
         if reason is None and (both := [site for site in local_sites(part.model) if site in bound]):
             reason = f"{both[0]!r} is drawn with its classes; use NUTS or SVI"

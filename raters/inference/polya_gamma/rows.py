@@ -15,7 +15,6 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from numpyro.distributions import constraints
 
-from raters.distributions.mixture import ClassCounts
 from raters.errors import NotConjugateError
 from raters.inference.arrays import PerRow, Rng, Sites
 from raters.inference.polya_gamma import latent_classes
@@ -232,11 +231,16 @@ def _class_rows(model: Model[Any], data: Any, values: Values, block: Block, clas
         jnp.where(jnp.arange(log_odds.shape[-1]) == column, -jnp.inf, log_odds), axis=-1
     )
     logits = log_odds[:, column] - rest
-    groups = classes.groups if isinstance(classes, ClassCounts) else classes
     offset = logits - stand_in.design @ values[name][:, column]
     prior = _column_prior(model, data, values, block)
     return Rows(
-        None, stand_in.design, offset, logits, groups[:, column] - 0.5, jnp.ones_like(logits), prior
+        None,
+        stand_in.design,
+        offset,
+        logits,
+        classes[:, column] - 0.5,
+        jnp.ones_like(logits),
+        prior,
     )
 
 

@@ -18,7 +18,7 @@ from jaxtyping import Array
 
 from raters.inference.arrays import Entries, EntryArray, FlatPoint, Rng
 from raters.inference.polya_gamma.conditionals import Dense
-from raters.inference.polya_gamma.laplace import MANY_ROWS, block_sites, information, shifted
+from raters.inference.polya_gamma.laplace import block_sites, information
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import block_prior
 from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
@@ -34,6 +34,8 @@ _FARTHEST, _LONGEST = 30.0, 2.0
 # rows, where that costs little. At 1.3 (1,000 items, 100,000 votes) the logarithm of the mode is
 # .00 standard deviations from its mean, and the mean of the draws .05.
 _MOST_DOUBT = 1.5
+# Fewest rows.
+_MANY_ROWS = 20_000
 # Random vectors that estimate the variances of a large block.
 _PROBES = 16
 
@@ -44,7 +46,7 @@ def applies(plan: Plan, data: Any, values: Values) -> bool:
     """Return whether there are many data, and the hyper-parameters are those of normal priors."""
     if not plan.hyper or not plan.blocks or plan.classes or plan.scales or plan.steep:
         return False
-    if data.num_rows < MANY_ROWS or any(block.kind != "rows" for block in plan.blocks):
+    if data.num_rows < _MANY_ROWS or any(block.kind != "rows" for block in plan.blocks):
         return False
     prior = block_prior(plan.model, placing.first_unit(data), values, block_sites(plan))
     bounded = np.isfinite(prior.low).any() or np.isfinite(prior.high).any()
@@ -91,16 +93,13 @@ class _Marginal:
         """Return the point after a step, the mode of the other sites, and the prior's shares."""
         values = self.climb(values | self.at(point))
         normal = information(self.plan, self.data, values)
-        mean = values
         if isinstance(normal, Dense):
-            covariance = normal.covariance()
-            variance = np.diag(covariance)
-            mean = values | shifted(self.plan, self.data, values, covariance)
+            variance = np.diag(normal.covariance())
         else:
             variance = normal.variances(np.random.default_rng(self.seed), _PROBES)
         ends = np.cumsum([np.size(values[name]) for name in block_sites(self.plan)])
         shares = np.split(variance * normal.prior.precision, ends[:-1])
-        given = {name: jnp.asarray(value) for name, value in mean.items()}
+        given = {name: jnp.asarray(value) for name, value in values.items()}
 
         def objective(flat: np.ndarray) -> tuple[Any, Any]:
             at = self.unravel(jnp.asarray(flat))

@@ -1,4 +1,4 @@
-r"""Modes and draws of models that integrate a site out on nodes, as latent classes of groups.
+r"""Draws of models that integrate a site out on nodes, as latent classes of groups.
 
 With :math:`T_{cvq}` for the log-probability of value v under distribution c and class q, and
 :math:`n_{icv}` for the number of such rows of group i,
@@ -20,20 +20,18 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Array, Float
 from numpyro.distributions.transforms import biject_to
-from scipy.special import logsumexp
+from scipy.special import softmax
 
 from raters.distributions import GroupedMixture
 from raters.distributions.rows import Tabulated
 from raters.inference.arrays import EntryArray, Rng, Sites
 from raters.inference.base import Draws, jax_keys, warn
+from raters.inference.polya_gamma import unconstrained
 from raters.inference.polya_gamma.rows import split
-from raters.inference.polya_gamma.sweep import Ascent
-from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
+from raters.inference.polya_gamma.unconstrained import coordinates, placed
 from raters.model import Marginal, Model, Values
 from raters.program import Program, Supports, likelihood_of, log_prior, trace
 
-# Steps of L-BFGS in one metric, after which it is computed anew.
-_STEPS = 40
 # Rows times classes of which scores are held at a time.
 _PIECE = 1_000_000
 # Largest number of parameters, and of rows times classes of all passes, for which draws use the
@@ -95,62 +93,24 @@ class Tables:
         """First row of the data."""
         return self.data.take(slice(0, 1))
 
-    def log_likelihood(self, values: Values) -> float:
-        """Log-likelihood at a point."""
-        return self.posterior(np.asarray(_table_at(self.model, self.row, values)))[0]
-
-    def posterior(self, table: Table) -> tuple[float, Shares]:
-        """Log-likelihood, and the probability of each class of each group."""
+    def posterior(self, table: Table) -> Shares:
+        """Probability of each class of each group."""
         joint = self.counts @ table.reshape(-1, table.shape[-1]) + self.log_weights
-        of_group = logsumexp(joint, axis=1)
-        return float(self.repeats @ of_group), np.exp(joint - of_group[:, None])
+        return np.asarray(softmax(joint, axis=1))
 
     def expected(self, probs: Shares, shape: tuple[int, ...]) -> Table:
         """Expected number of rows of each value, distribution and class."""
         return np.asarray((self.transposed @ (self.repeats[:, None] * probs)).reshape(shape))
 
 
-def climb(
-    tables: Tables, values: Values, steps: int, tolerance: float, *, volume: bool = False
-) -> Ascent:
-    """Increase the log joint density by L-BFGS in the metric of the expected information."""
-    layout = Split.of(tables.supports, tables.cells, values, volume)
-    own, shared = layout.start(values)
-    objective = [_objective(tables, layout, own, shared)[0]]
-    converged, options = False, {"maxiter": _STEPS, "maxcor": 20, "gtol": 1e-9}
-    while len(objective) <= steps and not converged:
-        metric = factor(_metric(tables, layout, own, shared))
-        before = objective[-1]
-        found = maximised(
-            partial(_at_step, tables, layout, metric, own, shared),
-            np.zeros(own.size + shared.size),
-            callback=lambda intermediate_result: objective.append(-intermediate_result.fun),
-            options=options | {"ftol": tolerance / (1 + abs(before))},
-        )
-        apart = metric.step(*_parted(found.x, own))
-        own, shared = own + apart[0], shared + apart[1]
-        converged = found.status != 1 or objective[-1] - before < tolerance
-    return Ascent(layout.values(own, shared), np.array(objective), converged)
-
-
-def _at_step(
-    tables: Tables,
-    layout: Split,
-    metric: Factor,
-    own: np.ndarray,
-    shared: np.ndarray,
-    flat: np.ndarray,
-) -> tuple[float, np.ndarray]:
-    """Log joint density and its gradient, in the independent coordinates of a metric."""
-    apart = metric.step(*_parted(flat, own))
-    value, slopes = _objective(tables, layout, own + apart[0], shared + apart[1])
-    return value, np.concatenate([np.ravel(part) for part in metric.pull(*slopes)])
-
-
 def draws(tables: Tables, mode: Values, number: int, rng: Rng) -> Values:
     """Draw from the normal at the mode in unconstrained coordinates."""
-    mode = climb(tables, mode, _STEPS * 5, 1e-6, volume=True).values
-    layout = Split.of(tables.supports, tables.cells, mode, True)
+    supports, like = tables.supports, {name: jnp.asarray(one, float) for name, one in mode.items()}
+    data = jax.tree.map(jnp.asarray, tables.data)
+    climb = partial(unconstrained.slope, tables.model, supports, data, like)
+    found = unconstrained.maximised(climb, np.asarray(unconstrained.flat_of(supports, like)))
+    mode = unconstrained.sites_at(supports, like, jnp.asarray(found.x))[0]
+    layout = Split.of(supports, tables.cells, mode)
     own, shared = layout.start(mode)
     metric = _metric(tables, layout, own, shared)
     metric = metric._replace(block=metric.block - _missing(tables, layout, own, shared))
@@ -158,7 +118,7 @@ def draws(tables: Tables, mode: Values, number: int, rng: Rng) -> Values:
     drawn = []
     for _ in range(number):
         noise = rng.standard_normal(own.size + shared.size)
-        apart = map_of.step(*_parted(noise, own))
+        apart = map_of.step(noise[: own.size].reshape(own.shape), noise[own.size :])
         drawn.append(layout.values(own + apart[0], shared + apart[1]))
     return {name: np.stack([each[name] for each in drawn]) for name in mode}
 
@@ -179,36 +139,10 @@ def _table_of(model: Model[Any], layout: Split, data: Any, own: Array, shared: A
     return _table_at(model, data, layout.point(own, shared))
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _complete(
-    model: Model[Any], layout: Split, data: Any, own: Array, shared: Array, expected: Array
-) -> tuple[Array, tuple[Array, Array]]:
-    """Log prior density, and the gradient of the expected log joint density of rows and classes."""
-
-    def density(own: Array, shared: Array) -> tuple[Array, Array]:
-        values = layout.point(own, shared)
-        prior = log_prior(model, data, values) + layout.log_volume(own, shared)
-        return prior + (expected * _table_of(model, layout, data, own, shared)).sum(), prior
-
-    (_, prior), slopes = jax.value_and_grad(density, argnums=(0, 1), has_aux=True)(own, shared)
-    return (prior, slopes)
-
-
-def _objective(
-    tables: Tables, layout: Split, own: np.ndarray, shared: np.ndarray
-) -> tuple[float, tuple[np.ndarray, np.ndarray]]:
-    """Log joint density, and its gradient."""
-    table = _table(tables, layout, own, shared)
-    likelihood, probs = tables.posterior(table)
-    expected = tables.expected(probs, table.shape)
-    prior, slopes = _complete(tables.model, layout, tables.row, own, shared, expected)
-    return likelihood + float(prior), (np.asarray(slopes[0]), np.asarray(slopes[1]))
-
-
 def _metric(tables: Tables, layout: Split, own: np.ndarray, shared: np.ndarray) -> Metric:
     """Information of rows and classes together, averaged over the classes."""
     table = _table(tables, layout, own, shared)
-    expected = tables.expected(tables.posterior(table)[1], table.shape)
+    expected = tables.expected(tables.posterior(table), table.shape)
     parts = _information(tables.model, layout, tables.row, own, shared, expected)
     return Metric(*map(np.asarray, parts))
 
@@ -217,10 +151,15 @@ def _metric(tables: Tables, layout: Split, own: np.ndarray, shared: np.ndarray) 
 def _information(
     model: Model[Any], layout: Split, data: Any, own: Array, shared: Array, expected: Array
 ) -> tuple[Array, Array, Array]:
-    """Blocks, border and shared part of the negative second derivatives."""
+    """Blocks, border and shared part of the negative second derivatives of the expected log joint
+    density of rows and classes."""
 
-    def slopes(own: Array, shared: Array) -> tuple[Array, Array]:
-        return _complete(model, layout, data, own, shared, expected)[1]
+    def density(own: Array, shared: Array) -> Array:
+        values, volume = placed(layout.supports, layout.free(own, shared))
+        prior = log_prior(model, data, values) + volume
+        return prior + (expected * _table_of(model, layout, data, own, shared)).sum()
+
+    slopes = jax.grad(density, argnums=(0, 1))
 
     def along(own_step: Array, shared_step: Array) -> tuple[Array, Array]:
         return jax.jvp(slopes, (own, shared), (own_step, shared_step))[1]
@@ -247,7 +186,7 @@ def _scores(model: Model[Any], layout: Split, data: Any, own: Array, shared: Arr
 def _missing(tables: Tables, layout: Split, own: np.ndarray, shared: np.ndarray) -> CellBlocks:
     """Information that the classes would add, in the block of each distribution."""
     table = _table(tables, layout, own, shared)
-    probs = tables.posterior(table)[1]
+    probs = tables.posterior(table)
     score = np.asarray(_scores(tables.model, layout, tables.row, own, shared))
     squared = tables.transposed.copy()
     squared.data **= 2
@@ -303,11 +242,6 @@ class Factor(NamedTuple):
         moved = self.shared @ shared
         return np.einsum("cij,cj->ci", self.inverse, own) - self.slope @ moved, moved
 
-    def pull(self, own: np.ndarray, shared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient in the independent coordinates, from that in the others."""
-        left = shared - np.einsum("cis,ci->s", self.slope, own)
-        return np.einsum("cij,ci->cj", self.inverse, own), self.shared.T @ left
-
 
 def factor(metric: Metric) -> Factor:
     """Factor of a metric, whose flat and falling directions are bounded from below."""
@@ -334,16 +268,15 @@ class Split:
     supports: Supports
     cells: Sites
     shapes: tuple[tuple[str, tuple[int, ...]], ...]
-    volume: bool
 
     @classmethod
-    def of(cls, supports: Supports, cells: Sites, values: Values, volume: bool) -> Split:
+    def of(cls, supports: Supports, cells: Sites, values: Values) -> Split:
         """Coordinates of sites of the shapes of these values."""
         shapes = {
             name: tuple(biject_to(supports[name]).inverse_shape(np.shape(value)))
             for name, value in values.items()
         }
-        return cls(supports, cells, tuple(shapes.items()), volume)
+        return cls(supports, cells, tuple(shapes.items()))
 
     def start(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
         """Own coordinates, shape (cell, own), and those that are shared."""
@@ -364,20 +297,10 @@ class Split:
         each = {name: like[name][0] for name in self.cells}
         return split(shared, like, others) | split(own, each, self.cells)
 
-    def log_volume(self, own: Array, shared: Array) -> Array:
-        """Log volume element of the coordinates; 0 where the density is that of the sites."""
-        free = self.free(own, shared)
-        return placed(self.supports, free)[1] if self.volume else jnp.zeros(())
-
     def values(self, own: np.ndarray, shared: np.ndarray) -> Values:
         """Values at some coordinates."""
         point = self.point(jnp.asarray(own), jnp.asarray(shared))
         return {name: np.asarray(value) for name, value in point.items()}
-
-
-def _parted(flat: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One vector as own coordinates, in the shape of `own`, and shared ones."""
-    return flat[: own.size].reshape(own.shape), flat[own.size :]
 
 
 # Steps to the mode of each entry, from 0 and from the mode under other values of the other sites.
@@ -439,8 +362,6 @@ def _likelihood(marginal: Marginal, mode: Values) -> float:
 
 def _at_mode(model: Model[Any], data: Any, values: Values) -> float:
     """Log-likelihood of a model in which the site is integrated out."""
-    if (shared := Tables.of(Program(model, data), values)) is not None:
-        return shared.log_likelihood(values)
     return float(likelihood_of(model, jax.tree.map(jnp.asarray, data), values))
 
 

@@ -85,8 +85,6 @@ class MixedLogit(Utility):
     error_components: tuple[tuple[str, ...], ...] = ()
     spread_scale: float = 1.5
 
-    blocks = ()
-
     reference = "revelt1998mixed"
 
     def __post_init__(self) -> None:
