@@ -27,19 +27,7 @@ from raters.judgements.names import check_once, name_list, name_text, shorten, s
 from raters.judgements.reading.answers import Table, has_keys, part
 from raters.judgements.reading.argilla import responses
 from raters.judgements.reading.exports import recognised
-from raters.judgements.reading.label_studio import annotations_in
-
-__all__ = [
-    "Imported",
-    "argilla_settings",
-    "from_argilla",
-    "from_label_studio",
-    "label_studio_config",
-    "relabel_queue",
-    "to_argilla",
-    "to_label_studio",
-    "with_predictions",
-]
+from raters.judgements.reading.label_studio import Annotation, annotations_in
 
 # Columns of questions that are not names of what is asked about.
 _BESIDE = {"by", "score", "answers", "batch", "status", "answer"}
@@ -48,7 +36,7 @@ _SIDES = ("first", "second", "tie")
 # Characters that XML cannot hold, in whatever spelling (https://www.w3.org/TR/xml/#charsets).
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-# Moment of a response, its question, its person, and the answer, None where it was skipped.
+# Moment of a response, its question, its users, and the answer, None where it was skipped.
 _Response = tuple[str, str, Any, Any]
 
 
@@ -201,19 +189,17 @@ def from_label_studio(
     """Read answers from the JSON export of Label Studio (not JSON-MIN, which does not say who
     skipped a task); `people` maps its users to annotators."""
     asked: dict[str, Any] = {}
-    responses: list[_Response] = []
     tasks = _entries(export, "annotations")
     for task in tasks:
-        data = part(task, "data", Mapping) or {}
         if (question := _question_of(task)) is None:
             raise DataError(f"a task has no 'question_id' in its data: {shown(task)}")
-        asked.setdefault(question, data.get("by"))
-    for one in annotations_in(tasks):
-        if one.is_skipped or one.answers:
-            values = [said if isinstance(said, list) else [said] for _, _, said in one.answers]
-            answer = None if one.is_skipped else _single(values)
-            responses.append((one.time, str(_question_of(one.task)), one.users, answer))
-    return _collected(asked, responses, people)
+        asked.setdefault(question, (part(task, "data", Mapping) or {}).get("by"))
+    given = [
+        (one.time, str(_question_of(one.task)), one.users, None if one.is_skipped else _said(one))
+        for one in annotations_in(tasks)
+        if one.is_skipped or one.answers
+    ]
+    return _collected(asked, given, people)
 
 
 def _question_of(task: Any) -> str | None:
@@ -222,11 +208,18 @@ def _question_of(task: Any) -> str | None:
     return part(data if "question_id" in data else meta, "question_id", str) or None
 
 
-def _single(values: list[list[Any]]) -> Any:
+def _said(annotation: Annotation) -> Any:
     """The answer in an annotation: a side, or a choice of one."""
-    if len(values) != 1 or len(values[0]) != 1 or not isinstance(values[0][0], str):
+    values = [value for _, _, value in annotation.answers]
+    listed = [value if isinstance(value, list) else [value] for value in values]
+    return _single(listed[0] if len(listed) == 1 else values)
+
+
+def _single(values: list[Any]) -> Any:
+    """The only answer; one that was chosen in an interface of raters is never a name of an item."""
+    if len(values) != 1 or not isinstance(values[0], str):
         raise DataError(f"an annotation holds the answers {shown(values)}; expected a single one")
-    return _answer(values[0][0])
+    return Side(values[0]) if values[0] in _SIDES else values[0]
 
 
 # ---------------------------------------------------------------- Argilla
@@ -281,11 +274,12 @@ def from_argilla(
         if not (question := part(record, "id", str)):
             raise DataError(f"a record has no 'id': {shown(record)}")
         asked.setdefault(question, (part(record, "metadata", Mapping) or {}).get("by"))
-    given: list[_Response] = []
-    for one in responses(records):
-        if one.question == "answer" and one.status != "draft":
-            answer = None if one.status == "discarded" else _single([[one.value]])
-            given.append(("", one.record["id"], [one.user], answer))
+    given = [
+        ("", one.record["id"], [one.user], None if discarded else _single([one.value]))
+        for one in responses(records)
+        for discarded in [one.status == "discarded"]
+        if one.question == "answer" and one.status != "draft"
+    ]
     return _collected(asked, given, people)
 
 
@@ -395,13 +389,10 @@ def _unanswered(entry: Mapping[str, Any], by: str) -> dict[str, Any]:
 def _exported(export: Any, control: str | None) -> Table:
     """The answers of an export of Label Studio or Argilla with its tasks or records."""
     table = recognised(export, control)
-    known = ("Label Studio JSON", "Argilla")
-    if table is None or not table.form.startswith(known) or not isinstance(export, list):
+    nested = has_keys(export, "data") or has_keys(export, "fields")
+    if table is None or not nested or not table.form.startswith(("Label Studio JSON", "Argilla")):
         problem = "this is no JSON export of Label Studio, and no records of Argilla"
-        raise DataError(f"{problem}; give what the tool wrote")
-    if not has_keys(export, "data") and not has_keys(export, "fields"):
-        expected = "export JSON of Label Studio, or nested records of Argilla"
-        raise DataError(f"the rows of this export were made flat; {expected}")
+        raise DataError(f"{problem}, or its rows were made flat; give what the tool wrote")
     return table
 
 
@@ -453,17 +444,6 @@ def _entries(export: Any, key: str) -> Any:
     return export
 
 
-def _answer(value: Any) -> Any:
-    """An answer that was chosen in an interface of raters, where sides are never names of items."""
-    return Side(value) if value in _SIDES else value
-
-
-def _person(users: Sequence[Any], people: Mapping[str, Any]) -> Any:
-    """Annotator behind a user, who may have a number and an address."""
-    named = [people[str(user)] for user in users if str(user) in people]
-    return next(iter(named or users), None)
-
-
 def _collected(asked: Mapping[str, Any], responses: list[_Response], people: Any) -> Imported:
     """Sort the responses to each question, given with the annotator who was asked."""
     if people is not None:
@@ -473,7 +453,9 @@ def _collected(asked: Mapping[str, Any], responses: list[_Response], people: Any
     lookup: Mapping[str, Any] = people or {}
     last: dict[str, dict[Hashable, tuple[Any, Any]]] = {question: {} for question in asked}
     for _, question, users, answer in sorted(responses, key=lambda response: response[0]):
-        person = _person(users, lookup)
+        # A user may have a number and an address.
+        named = [lookup[str(user)] for user in users if str(user) in lookup]
+        person = next(iter(named or users), None)
         # Of one person the last counts; those who are not named are different people.
         last[question][object() if person in (None, "") else person] = person, answer
     there = {name_text(who) for answers in last.values() for who in answers}

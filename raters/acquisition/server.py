@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+import xarray as xr
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -35,7 +36,6 @@ from raters.judgements.names import check_once, name_text, shorten
 # at once, and most bytes of a request.
 _OWNER, _AHEAD, _MOST_ASKED, _MOST_BYTES = "", 5, 50, 100_000
 Given = dict[str, Any]
-Questions = dict[str, Given]
 
 
 def tokens_of(path: Path, campaign: Campaign) -> dict[str, str]:
@@ -71,26 +71,9 @@ class Desk:
     """Questions that wait for each person, asked ahead so that nobody waits for a fit."""
 
     def __init__(self, campaign: Campaign, texts: Mapping[Any, str] | None, ties: bool) -> None:
-        self.campaign, self._texts, self._ties, self.title = campaign, texts, ties, ""
-        self._waiting: dict[str, Questions] = {}
-        self._lock, self._filling = threading.Lock(), threading.Lock()
-        self._ahead = ThreadPoolExecutor(1)
-        asked = campaign.asked
-        names = map(name_text, asked["by"].values.tolist())
-        self._person_of = dict(zip(asked["id"].values.tolist(), names, strict=True))
-        self._add(campaign.outstanding())
-
-    def _add(self, table: Any) -> None:
-        """Put questions on the desk."""
-        if not table.sizes["id"]:
-            return
-        options, self.title = formats.options_of(table, self._ties), formats.title_of(table)
-        for row in formats.rows_of(table, self._texts):
-            question = {"id": row.id, "about": row.texts, "answers": list(row.answers) or options}
-            person = name_text(row.names["by"])
-            with self._lock:
-                self._person_of[row.id] = person
-                self._waiting.setdefault(person, {})[row.id] = question
+        self.campaign, self._texts, self._ties = campaign, texts, ties
+        self._person_of: dict[str, str] = {}
+        self._filling, self._ahead = threading.Lock(), ThreadPoolExecutor(1)
 
     def ask(self, person: str, given: Given) -> Given:
         """The first questions that wait for a person; new ones where there are too few."""
@@ -99,27 +82,36 @@ class Desk:
         number = given.get("number", 1)
         if type(number) is not int or not 1 <= number <= _MOST_ASKED:
             raise ValueError(f"number is {number!r}; it must be from 1 to {_MOST_ASKED}")
-        # Others may have withdrawn or answered what waits here.
-        open_now = set(self.campaign.outstanding(annotator=person)["id"].values.tolist())
-        self._remove([one for one in self._of(person) if one not in open_now])
-        if len(self._of(person)) < number:
+        table = self._waiting(person)
+        if table.sizes["id"] < number:
             self._fill(person, max(number, _AHEAD))
-        questions = list(self._of(person).values())[:number]
-        return {"questions": questions, "title": self.title}
+            table = self._waiting(person)
+        if not table.sizes["id"]:
+            return {"questions": [], "title": ""}
+        options = formats.options_of(table, self._ties)
+        questions = [
+            {"id": row.id, "about": row.texts, "answers": list(row.answers) or options}
+            for row in formats.rows_of(table.isel(id=slice(number)), self._texts)
+        ]
+        return {"questions": questions, "title": formats.title_of(table)}
 
-    def _of(self, person: str) -> Questions:
-        with self._lock:
-            return dict(self._waiting.get(person, {}))
+    def _waiting(self, person: str) -> xr.Dataset:
+        """Open questions to a person."""
+        table = self.campaign.outstanding(annotator=person)
+        self._person_of |= dict.fromkeys(table["id"].values.tolist(), person)
+        return table
 
     def _fill(self, person: str, number: int) -> None:
         with self._filling:  # What another thread has asked meanwhile is not missing.
-            if (missing := number - len(self._of(person))) > 0:
-                self._add(self.campaign.ask(missing, annotator=person))
+            if (missing := number - self._waiting(person).sizes["id"]) > 0:
+                self.campaign.ask(missing, annotator=person)
 
     def _check_owner(self, person: str, ids: list[str]) -> None:
         """Raise unless all questions were put to a person."""
-        if not self._person_of.keys() >= set(ids):
-            self._add(self.campaign.outstanding())  # Another process may have asked them.
+        if not self._person_of.keys() >= set(ids):  # Asked by another process, or before.
+            asked = self.campaign.asked
+            names = map(name_text, asked["by"].values.tolist())
+            self._person_of |= dict(zip(asked["id"].values.tolist(), names, strict=True))
         if person != _OWNER and any(self._person_of.get(one) != person for one in ids):
             raise NotYours("this question was not put to you")
 
@@ -135,15 +127,15 @@ class Desk:
             if error.parameter == "correct":
                 raise ValueError("this question has another answer already") from error
             raise
-        self._remove([question])
-        if person != _OWNER and len(self._of(person)) == 1:
+        if person != _OWNER:
             self._ahead.submit(self._fill_ahead, person)
         became = next((name for name, ids in told._asdict().items() if ids), "again")
         return {"id": question, "became": became}
 
     def _fill_ahead(self, person: str) -> None:
         try:
-            self._fill(person, _AHEAD)
+            if self._waiting(person).sizes["id"] < 2:
+                self._fill(person, _AHEAD)
         except Exception:  # The next request of this person meets it again.
             logging.getLogger(__name__).exception("no questions ahead for %s", person)
 
@@ -153,7 +145,6 @@ class Desk:
         if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
             raise ValueError("send a list of ids")
         self._check_owner(person, ids)
-        self._remove(ids)
         return {"withdrawn": list(self.campaign.withdraw(ids))}
 
     def status(self, person: str, given: Given) -> Given:
@@ -166,12 +157,6 @@ class Desk:
             name: getattr(status, name) for name in ("answered", "open", "withdrawn", "spent")
         }
         return counts | {"by_annotator": by_person, "why_done": status.why_done}
-
-    def _remove(self, ids: list[str]) -> None:
-        with self._lock:
-            for waiting in self._waiting.values():
-                for one in ids:
-                    waiting.pop(one, None)
 
 
 # ---------------------------------------------------------------- over HTTP
