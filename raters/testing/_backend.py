@@ -113,9 +113,9 @@ def _check_mirrored(
             continue  # Of parts of the data; tests/inference/test_mirror.py has some.
         image = result.copy(deep=True)
         posterior = image["posterior"]
-        values = {name: posterior[name].values for name in program.sites}
+        values = {name: posterior.dataset[name].values for name in program.sites}
         for name, moved in mirrored(move.symmetry, values, _reversal(move)).items():
-            posterior[name] = posterior[name].copy(data=np.asarray(moved))
+            posterior[name] = posterior.dataset[name].copy(data=np.asarray(moved))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             again = fit(model, data, backend, seed=seed, start=image, progress=False)

@@ -104,7 +104,7 @@ def _check_data_kept(result: xr.DataTree, data: Any) -> None:
 
 
 def _check_classes(result: xr.DataTree, data: Judgements, latent: LatentClass) -> None:
-    responsibility = result[latent.group]["responsibility"]
+    responsibility = result[latent.group].dataset["responsibility"]
     dims = responsibility.dims
     assert dims == latent.axes, f"responsibilities have axes {dims}, not {latent.axes}"
     _check_names(responsibility, data)
