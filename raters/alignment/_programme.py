@@ -39,23 +39,12 @@ def least_worst(
     objective = np.append(np.zeros(prompts * responses), np.full(draws, 1 / draws))
     rows = np.minimum(costs, most) / size[:, :, None, None]
     of_draw = sparse.kron(sparse.eye_array(draws), np.ones((types, 1)))
-    excess = sparse.hstack(
-        [
-            sparse.csr_array(rows.reshape(draws * types, -1)),
-            sparse.diags_array(-unit / size.ravel()) @ of_draw,
-        ],
-        format="csr",
-    )
-    total = sparse.hstack(
-        [
-            sparse.kron(sparse.eye_array(prompts), np.ones((1, responses))),
-            sparse.csr_array((prompts, draws)),
-        ],
-        format="csr",
-    )
-    result = linprog(
-        objective, excess, (slack / size).ravel(), total, np.ones(prompts), (0, None), "highs"
-    )
+    of_worst = sparse.diags_array(-unit / size.ravel()) @ of_draw
+    excess = sparse.hstack([sparse.csr_array(rows.reshape(draws * types, -1)), of_worst], "csr")
+    of_prompt = sparse.kron(sparse.eye_array(prompts), np.ones((1, responses)))
+    total = sparse.hstack([of_prompt, sparse.csr_array((prompts, draws))], "csr")
+    upper = (slack / size).ravel()
+    result = linprog(objective, excess, upper, total, np.ones(prompts), (0, None), "highs")
     policy = np.maximum(result.x[: prompts * responses].reshape(prompts, responses), 0)
     # Given as much more rarely, what was cut costs no more than in the programme.
     policy *= (most / np.maximum(costs, most)).min((0, 1))
@@ -68,9 +57,7 @@ def least_worst(
 def warn_of_gap(value: float, gap: float, scale: float) -> None:
     """Warn where the worst regret may be well above the least."""
     if gap > max(_WIDE * abs(value), _ROUNDING):
-        warn_unconverged(
-            f"the worst regret {scale * value:.3g} may be above the least possible by"
-            f" {scale * gap:.3g}, since regrets as large as {scale:.3g} hide it in rounding; leave"
-            " out the types or responses that have them, or divide the rewards of each type by"
-            " their range"
-        )
+        bound = f"{scale * value:.3g} may be above the least possible by {scale * gap:.3g}"
+        why = f"since regrets as large as {scale:.3g} hide it in rounding"
+        such = "leave out the types or responses that have them, or divide rewards by their range"
+        warn_unconverged(f"the worst regret {bound}, {why}; {such}")

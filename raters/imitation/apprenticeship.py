@@ -91,9 +91,8 @@ def feature_matching(mdp: MDP, demonstrator: ArrayLike, *, rounds: int = 500) ->
         apart = target - mixed @ np.array(corners)
     value = float(np.linalg.norm(apart))
     if value - least > near:
-        warn_unconverged(
-            f"the distance may be {value - least:.3g} above the least possible; take more rounds"
-        )
+        above = f"the distance may be {value - least:.3g} above the least possible"
+        warn_unconverged(f"{above}; take more rounds")
     policy = clone(mdp, np.tensordot(mixed, np.array(visits), 1), pseudo_counts=0.0)
     return Apprentice(policy, apart / max(value, 1e-300), value, max(value - least, 0.0))
 
@@ -152,12 +151,10 @@ def syed_schapire(mdp: MDP, demonstrator: ArrayLike) -> Apprentice:
     bounds = [(0, None)] * len(state) + [(None, None)]
     solved = linprog(objective, at_most, -target, equal, mdp.start[inner], bounds, method="highs")
     if solved.x is None:
-        refuse_data(
-            "demonstrator",
-            problem=f"gives a programme without a solution ({solved.message.strip()})",
-            expected="with a discount of 1 walks for ever must not have more and more features",
-            instead="dataclasses.replace(mdp, discount=0.95)",
-        )
+        problem = f"gives a programme without a solution ({solved.message.strip()})"
+        expected = "with a discount of 1 walks for ever must not have more and more features"
+        such = "dataclasses.replace(mdp, discount=0.95)"
+        refuse_data("demonstrator", problem=problem, expected=expected, instead=such)
     visits = np.zeros(mdp.allowed.shape)
     visits[state, action] = np.maximum(solved.x[:-1], 0.0)
     policy = clone(mdp, visits, pseudo_counts=0.0)
