@@ -20,7 +20,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 import xarray as xr
 
-from raters.errors import DataError, DataWarning, refuse
+from raters.errors import DataError, DataWarning, refuse, refuse_data
 from raters.errors.validation import boolean, checked, instance
 from raters.judgements.comparisons import Side
 from raters.judgements.names import check_once, name_list, name_text, shorten, shown
@@ -58,7 +58,7 @@ def roles_of(questions: xr.Dataset, ties: bool = False) -> list[str]:
     roles = [str(name) for name in questions.data_vars if name not in _BESIDE]
     if "id" not in questions.coords or "by" not in questions or not roles:
         expected, such = "give a table of questions", "campaign.ask()"
-        refuse("questions", questions, expected=expected, instead=such, error=DataError)
+        refuse_data("questions", questions, expected=expected, instead=such)
     boolean("ties", ties)
     if ties and "pair" not in questions.attrs:
         refuse("ties", ties, expected="it is for questions about two items; leave it out")
@@ -74,7 +74,7 @@ def all_answers(questions: xr.Dataset) -> list[str]:
     if not answers or questions.attrs.get("ordered"):
         problem = "have no list of answers to choose from"
         expected = "write the answers into a table, such as 'tea > milk > beer', the best first"
-        refuse("questions", problem=problem, expected=expected, error=DataError)
+        refuse_data("questions", problem=problem, expected=expected)
     return [name_text(name) for name in answers]
 
 
@@ -110,7 +110,7 @@ def rows_of(questions: xr.Dataset, texts: Mapping[Any, str] | None) -> Iterator[
     for name, text in lookup.items():
         if not isinstance(text, str) or not text.strip():
             problem, expected = f"has {text!r} for {name!r}", "every text must be one to read"
-            refuse("texts", problem=problem, expected=expected, error=DataError)
+            refuse_data("texts", problem=problem, expected=expected)
     columns = {name: questions[name].values.tolist() for name in (*roles, "by", "id")}
     for place, question in enumerate(columns["id"]):
         answers = questions["answers"].values[place] if "answers" in questions else ()
@@ -129,7 +129,7 @@ def _text_of(name: str, answers: Sequence[str], lookup: Mapping[str, str]) -> st
     missing = [answer for answer in answers if answer not in lookup] or [name] * (not answers)
     if missing:
         problem, expected = f"has none for {missing[0]!r}", "give one for every name"
-        refuse("texts", problem=problem, expected=expected, error=DataError)
+        refuse_data("texts", problem=problem, expected=expected)
     return "\n\n".join(f"{answer}: {lookup[answer]}" for answer in answers)
 
 
@@ -179,7 +179,7 @@ def _quoted(text: str) -> str:
     """Text as an attribute of XML."""
     if wrong := _NO_XML.search(text):
         problem = f"has an answer with the character {wrong[0]!r}, which XML cannot hold"
-        refuse("questions", problem=problem, expected="leave it out", error=DataError)
+        refuse_data("questions", problem=problem, expected="leave it out")
     return quoteattr(text)
 
 
@@ -365,13 +365,13 @@ def relabel_queue(
     people = [name for name in ("by", "annotator") if name in questions]
     if "item" not in questions or not people:
         expected, such = "give a table of questions", "raters.suggest(model, result, questions)"
-        refuse("questions", questions, expected=expected, instead=such, error=DataError)
+        refuse_data("questions", questions, expected=expected, instead=such)
     entries = {item: entry for entry in export for item, _ in _items(entry, table)}
     asked: dict[Any, list[str]] = {}
     for item, who in _columns_of(questions, "item", people[0]):
         if name_text(item) not in entries:
             problem = f"are about {item!r}, which is no item of this export"
-            refuse("questions", problem=problem, expected="give those about it", error=DataError)
+            refuse_data("questions", problem=problem, expected="give those about it")
         asked.setdefault(entries[name_text(item)]["id"], []).append(name_text(who))
     tasks = {entry["id"]: entry for entry in entries.values()}
     return [_unanswered(tasks[task], ", ".join(dict.fromkeys(by))) for task, by in asked.items()]
@@ -440,7 +440,7 @@ def _entries(export: Any, key: str) -> Any:
     if not whole or not all(isinstance(entry, Mapping) and key in entry for entry in export):
         problem = "is another tool's, or none"
         expected = f"it must be JSON with a list, in which each entry has {key!r}"
-        refuse("source", problem=problem, expected=expected, error=DataError)
+        refuse_data("source", problem=problem, expected=expected)
     return export
 
 

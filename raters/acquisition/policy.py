@@ -15,7 +15,7 @@ from raters.acquisition.batches import Batch, Chooser
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions.pool import check_askable
 from raters.acquisition.scores import Criterion, Quantity, competence_site, order_site
-from raters.errors import DataError, refuse
+from raters.errors import refuse, refuse_data
 from raters.errors.validation import instance, is_number, one_of, whole
 from raters.judgements.names import check_once, match_names
 from raters.models.comparisons.directions import directed, has_directions
@@ -184,7 +184,7 @@ class Policy:
         check_askable(candidates, "candidates")
         if not candidates.num_rows:
             expected = "give at least one"
-            refuse("candidates", problem="holds no question", expected=expected, error=DataError)
+            refuse_data("candidates", problem="holds no question", expected=expected)
         data = posterior.data
         asked = data.judgements_by(data.judge) if asked is None else asked
         chooser, score, questions = self._chooser(posterior, candidates, pending, seed)

@@ -29,7 +29,7 @@ from starlette.routing import Route
 
 from raters.acquisition import formats
 from raters.acquisition.campaign.campaign import Campaign
-from raters.errors import DataError, RatersError, refuse
+from raters.errors import RatersError, refuse, refuse_data
 from raters.judgements.names import check_once, name_text, shorten
 
 # Name of the owner among the tokens; questions that wait for each person; most that are handed out
@@ -51,11 +51,11 @@ def tokens_of(path: Path, campaign: Campaign) -> dict[str, str]:
         rows = list(csv.DictReader(table))
     if not rows or not {"annotator", "token"} <= rows[0].keys():
         expected = "it must have the columns annotator and token, and a row for each person"
-        refuse("tokens", str(path), "is no table of tokens", expected, error=DataError)
+        refuse_data("tokens", str(path), "is no table of tokens", expected)
     tokens = {row["annotator"]: row["token"] for row in rows}
     if unknown := set(tokens) - set(people):
         expected = f"name annotators of the campaign ({shorten(people[1:])})"
-        refuse("tokens", shorten(unknown), "are none of its annotators", expected, error=DataError)
+        refuse_data("tokens", shorten(unknown), "are none of its annotators", expected)
     check_once(tokens.values(), "tokens")
     if short := [name for name, token in tokens.items() if len(token or "") < 16]:
         expected = "each must have at least 16 characters that nobody guesses"

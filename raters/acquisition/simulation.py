@@ -14,7 +14,7 @@ from raters.acquisition.policy import Policy, check_names
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scores import competence_site
-from raters.errors import DataError, SettingError, refuse
+from raters.errors import SettingError, refuse, refuse_data
 from raters.errors.validation import checked, numbers, whole
 from raters.fitting.result import check_data, check_model
 from raters.inference import Backend, PGGibbs
@@ -129,7 +129,7 @@ def replay_campaign(
     check_data(votes, "votes", model)
     if not votes.has_answers:
         expected = "give judgements with outcomes, or simulate the answers"
-        refuse("votes", problem="has no answers", expected=expected, error=DataError)
+        refuse_data("votes", problem="has no answers", expected=expected)
     answers, truth = Recorded(votes, seed), truth or {}
     for name, site in Program(model, answers.pool).sites.items():
         if name in truth and (shape := numbers("truth", truth[name]).shape) != site.shape:

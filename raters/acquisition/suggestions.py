@@ -19,7 +19,7 @@ from raters.acquisition.policy import Policy, Target, check_names
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scores import Bald, mean
-from raters.errors import DataError, DataWarning, refuse
+from raters.errors import DataWarning, refuse, refuse_data
 from raters.errors.validation import checked, numbers, whole
 from raters.fitting.predict import recode
 from raters.fitting.result import check_data, check_one_kind
@@ -251,15 +251,15 @@ def _box(asked: _Described, bounds: Any) -> tuple[Point, Point]:
         for name, ends in bounds.items():
             pair = numbers("bounds", ends, such)
             if name not in names or pair.shape != (2,):
-                refuse("bounds", bounds, expected=expected, instead=such, error=DataError)
+                refuse_data("bounds", bounds, expected=expected, instead=such)
             box[names.index(name)] = pair
     elif bounds is not None:
         box = numbers("bounds", bounds, such)
     if box.shape != (len(names), 2):
-        refuse("bounds", problem=f"has shape {box.shape}", expected=expected, error=DataError)
+        refuse_data("bounds", problem=f"has shape {box.shape}", expected=expected)
     if not np.isfinite(box).all() or (box[:, 0] > box[:, 1]).any():
         expected = "both must be finite, the lower one first"
-        refuse("bounds", problem=f"holds {box.tolist()}", expected=expected, error=DataError)
+        refuse_data("bounds", problem=f"holds {box.tolist()}", expected=expected)
     return box[:, 0], box[:, 1]
 
 

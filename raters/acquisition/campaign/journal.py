@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from raters.errors import DataError, refuse
+from raters.errors import DataError, refuse_data
 from raters.fitting.storage import shown
 
 # Written into the header of the file, so that no other database passes for a journal: "RTRS".
@@ -112,7 +112,7 @@ def journal_path(path: Any) -> Path:
     except UnicodeError:  # half a character, which no system has in a path
         possible = False
     if not possible:
-        refuse("path", path, expected="it must be the path of a file", error=DataError)
+        refuse_data("path", path, expected="it must be the path of a file")
     return Path(path)
 
 
@@ -126,7 +126,7 @@ class Journal:
             problem = "is no file" if self.path.exists() else "does not exist"
             such = f"rt.Campaign({str(path)!r}, model, pool)"
             expected = "name the file of a campaign, or start one"
-            refuse("path", str(path), problem, expected, instead=such, error=DataError)
+            refuse_data("path", str(path), problem, expected, instead=such)
         with transaction(self.path) as db:
             (application,) = db.execute("PRAGMA application_id").fetchone()
             (version,) = db.execute("PRAGMA user_version").fetchone()
@@ -161,7 +161,7 @@ class Journal:
                 problem = f"belongs to another campaign: its {name} is {stored}, not {shown(value)}"
                 expected = "name another file, or go on with that campaign"
                 such = f"rt.Campaign.open({str(path)!r})"
-                refuse("path", str(path), problem, expected, instead=such, error=DataError)
+                refuse_data("path", str(path), problem, expected, instead=such)
         journal.change(settings)
         return journal
 
@@ -225,6 +225,10 @@ class Journal:
     def id_of(self, place: int) -> str:
         """Id of the question in this place, counted from 1."""
         return f"{self.tag}-{place}"
+
+    def ids_of(self, places: Int[np.ndarray, " question"]) -> list[str]:
+        """Ids of the questions in these places, counted from 0."""
+        return [self.id_of(place + 1) for place in places.tolist()]
 
     def place_of(self, question: Any, known: int) -> int:
         """Place of a question, counted from 1, from its id; `known` questions were handed out."""
@@ -295,7 +299,7 @@ class Journal:
                         f" {after}; nothing was written"
                     )
                     expected, such = "write it when the new answer is right", "correct=True"
-                    refuse("correct", False, problem, expected, instead=such, error=DataError)
+                    refuse_data("correct", False, problem, expected, instead=such)
                 row = (place, revision + 1, value, now)
                 db.execute("INSERT INTO answer VALUES (?, ?, ?, ?)", row)
                 ids["new" if stored is None else "corrected"].append(name)

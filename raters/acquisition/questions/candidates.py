@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int, Num
 
 from raters.acquisition.questions.numbered import Abilities, Available, sample, shape_of, subsets
 from raters.acquisition.questions.pool import check_askable
-from raters.errors import DataError, refuse
+from raters.errors import refuse, refuse_data
 from raters.errors.validation import boolean, one_of, seed_number, whole
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
@@ -120,11 +120,11 @@ class Candidates:
             votes = votes.with_ties()
         _check_options(True, limit, seed)
         if mask is not None and not callable(mask):
-            refuse("mask", mask, expected="it must be a function of two arrays", error=DataError)
+            refuse_data("mask", mask, expected="it must be a function of two arrays")
         chosen = codes_given(items, votes.items, "item")
         judges = codes_given(annotators, votes.annotators, "annotator")
         if len(chosen) < 2:
-            refuse("items", items, expected="a question needs two items", error=DataError)
+            refuse_data("items", items, expected="a question needs two items")
         abilities = Abilities.of(available, chosen, judges, votes)
         # Each pair comes in both orders, where these count, and in each stratum.
         orders = 2 if votes.ordered else 1
@@ -137,7 +137,7 @@ class Candidates:
             if allowed.shape != first.shape or allowed.dtype != bool:
                 problem = f"gave {allowed.dtype} of shape {allowed.shape} for {len(first)} pairs"
                 expected = "it must give True or False for each"
-                refuse("mask", problem=problem, expected=expected, error=DataError)
+                refuse_data("mask", problem=problem, expected=expected)
             return allowed
 
         rng, total = np.random.default_rng(seed), ways * int(abilities.num_pairs.sum())
@@ -193,12 +193,12 @@ class Candidates:
             names = item_names, names_given(annotators, "annotator"), names_given(classes, "class")
             if len(names[2]) < 2:
                 expected = "a label is a choice between two classes or more"
-                refuse("classes", list(names[2]), expected=expected, error=DataError)
+                refuse_data("classes", list(names[2]), expected=expected)
             none, unit = np.zeros(0, np.int32), np.arange(len(item_names), dtype=np.int32)
             labels = Labels(none, none, None, None, unit, None, None, None, None, None, *names)
         elif classes is not None:
             problem = "is for questions before there are labels, and these labels have classes"
-            refuse("classes", classes, problem, "leave it out", error=DataError)
+            refuse_data("classes", classes, problem, "leave it out")
         _check_kind(labels, Labels)
         _check_options(again, limit, seed)
         item = codes_given(items, labels.items, "item")
@@ -341,7 +341,7 @@ def _sampled[Data: Judgements](pool: Data, rows: Codes, limit: int, seed: int) -
 
 def _refuse_all(parameter: str) -> NoReturn:
     problem = "leaves no question to ask"
-    refuse(parameter, problem=problem, expected="allow more, or ask again", error=DataError)
+    refuse_data(parameter, problem=problem, expected="allow more, or ask again")
 
 
 def _about(
@@ -396,7 +396,7 @@ def _check_kind(data: Any, container: type) -> None:
     if kind_of(data).data is not container:
         check_askable(data, "data")
         expected, such = f"it must be {container.__name__}", "rt.Candidates.of(data)"
-        refuse("data", data, expected=expected, instead=such, error=DataError)
+        refuse_data("data", data, expected=expected, instead=such)
 
 
 # ---------------------------------------------------------------- names and abilities
@@ -406,7 +406,7 @@ def names_given(names: Iterable[Any] | None, role: str) -> tuple[Any, ...]:
     """Return the names where there are no judgements to take them from."""
     if names is None:
         problem = "is not given, and there are no judgements to take names from"
-        refuse(plural(role), problem=problem, expected="give a list of names", error=DataError)
+        refuse_data(plural(role), problem=problem, expected="give a list of names")
     _, encoded = encode_names([], _some(names, role), role)
     return encoded
 
@@ -417,7 +417,7 @@ def _some(names: Iterable[Any], role: str) -> tuple[Any, ...]:
     names = tuple(name_list(names, plural(role)))
     if not names:
         problem, expected = "names nobody and nothing", f"give at least one {role}"
-        refuse(plural(role), problem=problem, expected=expected, error=DataError)
+        refuse_data(plural(role), problem=problem, expected=expected)
     return names
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int
 
-from raters.errors import DataError, refuse
+from raters.errors import refuse, refuse_data
 from raters.errors.validation import boolean, is_list, whole
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
@@ -49,7 +49,7 @@ class Abilities(NamedTuple):
         """Abilities of some annotators among some items, by the names of what each can judge."""
         if available is not None and not isinstance(available, Mapping):
             expected, such = "it must map names of annotators to lists of items", "{'ann': [...]}"
-            refuse("available", available, expected=expected, instead=such, error=DataError)
+            refuse_data("available", available, expected=expected, instead=such)
         check_once(available or {}, "available")
         given = {name: some for name, some in (available or {}).items() if some is not None}
         codes = np.arange(len(given))
@@ -58,7 +58,7 @@ class Abilities(NamedTuple):
         for code, (name, some) in zip(whose.tolist(), given.items(), strict=True):
             if not is_list(some):
                 problem, expected = f"is no list of items for {name!r}", "give a list of items"
-                refuse("available", some, problem, expected, error=DataError)
+                refuse_data("available", some, problem, expected)
             able = tuple(name_list(some, "available"))
             known = match_names(np.arange(len(able)), able, data.items, "item", "available")
             if code in judges:
@@ -132,7 +132,7 @@ def shape_of(
     """Items of a set, places to fill, and whether the worst is asked for; by default most often."""
     if num_items < 2:
         expected = "a set has at least two items"
-        refuse("items", problem="is a single item", expected=expected, error=DataError)
+        refuse_data("items", problem="is a single item", expected=expected)
     usual_size, usual_depth, usual_lowest = _usual(rankings, num_items)
     size = min(usual_size, num_items) if size is None else size
     whole("size", size, least=2)
