@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NoReturn
 
@@ -48,20 +49,27 @@ class Candidates:
         >>> rt.Candidates.of(votes).num_rows
         18
         """
-        questions = kind_of(data).questions
+        questions, limit, seed = kind_of(data).questions, math.inf, 0
         if questions is None:
             check_askable(data, "data")
-            return _combinations(data, **options)
+            questions = _combinations
+            limit, seed = options.pop("limit", 1_000_000), options.pop("seed", 0)
+            _check_options(True, limit, seed)
         parameters = inspect.signature(questions).parameters
         if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
             return questions(data, **options)
         pool = questions(data, **{name: options[name] for name in options if name in parameters})
-        names = {name: some for name, some in options.items() if name not in parameters}
-        if not names:
+        keep = np.ones(pool.num_rows, bool)
+        for name in options.keys() - parameters.keys():
+            keep &= _about(pool, name, options[name])
+        if not keep.any():
+            _refuse_all("again")
+        if keep.all() and len(keep) <= limit:
             return pool
-        keep = [_about(pool, name, some) for name, some in names.items()]
-        rows = np.flatnonzero(np.logical_and.reduce(keep))
-        return _sampled(pool, rows, pool.num_rows, 0)
+        rows = np.flatnonzero(keep)
+        if len(rows) > limit:
+            rows = np.sort(np.random.default_rng(seed).choice(rows, limit, replace=False))
+        return pool.rows(rows)
 
     @staticmethod
     def pairs(
@@ -280,17 +288,11 @@ class Candidates:
         size, depth, lowest = shape_of(rankings, size, depth, lowest, len(codes))
         sets = subsets(len(codes), size, max(1, limit // len(judges)), rng)
         who = np.tile(judges, len(sets)).astype(np.int32)
-        pool = Rankings(
-            who,
-            np.full(len(who), depth, np.int32),
-            None,
-            np.repeat(codes[sets], len(judges), axis=0).astype(np.int32),
-            None,
-            rankings.annotators,
-            rankings.items,
-            np.ones(len(who), np.int32) if lowest else None,
-            rankings.most_tied,
-        )
+        offered = np.repeat(codes[sets], len(judges), axis=0).astype(np.int32)
+        places, worst = np.full(len(who), depth, np.int32), np.ones(len(who), np.int32)
+        names = rankings.annotators, rankings.items
+        more = worst if lowest else None, rankings.most_tied
+        pool = Rankings(who, places, None, offered, None, *names, *more)
         if not again and rankings.num_rows:
             pool = pool.rows(pool.without(rankings.unpadded().unanswered()))
         if not pool.num_rows:
@@ -304,17 +306,10 @@ def _check_options(again: bool, limit: int, seed: int) -> None:
     seed_number(seed)
 
 
-def _combinations[Data: Judgements](
-    data: Data,
-    *,
-    again: bool | None = None,
-    limit: int = 1_000_000,
-    seed: int = 0,
-    **names: Iterable[Any] | None,
-) -> Data:
+def _combinations[Data: Judgements](data: Data, *, again: bool | None = None) -> Data:
     """Every combination of names, or every question asked, for each judge who did not answer."""
     again = type(data).again if again is None else again
-    _check_options(again, limit, seed)
+    boolean("again", again)
     real = data.unpadded()
     asked = dataclasses.replace(real, **{real.answer: None, "count": None})
     judge = data.code_columns(data.judge)[0]
@@ -324,19 +319,7 @@ def _combinations[Data: Judgements](
     columns = {name: column[index] for name, column in bodies.items()}
     columns[judge] = np.tile(np.arange(num_judges, dtype=np.int32), size)
     pool: Data = dataclasses.replace(asked, **columns)
-    keep = np.ones(pool.num_rows, bool) if again else pool.without(asked)
-    for field, some in names.items():
-        keep &= _about(pool, field, some)
-    return _sampled(pool, np.flatnonzero(keep), limit, seed)
-
-
-def _sampled[Data: Judgements](pool: Data, rows: Codes, limit: int, seed: int) -> Data:
-    """So many of the rows at most; `DataError` when there are none."""
-    if not len(rows):
-        _refuse_all("again")
-    if len(rows) > limit:
-        rows = np.sort(np.random.default_rng(seed).choice(rows, limit, replace=False))
-    return pool.rows(rows)
+    return pool if again else pool.rows(np.flatnonzero(pool.without(asked)))
 
 
 def _refuse_all(parameter: str) -> NoReturn:
@@ -361,30 +344,24 @@ def _about(
     columns = [name for name in pool.code_columns(axis) if arrays[name][0] == pool.row]
     for codes in [getattr(pool, name) for name in columns] or [pool.codes(axis)]:
         there = np.isin(codes, wanted) | (np.asarray(codes) < 0)
-        keep &= there if there.ndim == 1 else there.all(1)
+        keep &= there.reshape(len(there), -1).all(1)
     return keep
 
 
 def _bodies(asked: Judgements, judge: str) -> dict[str, Num[np.ndarray, "body ..."]]:
     """Columns of what can be asked about, without the column `judge`."""
-    columns = {
-        name: np.asarray(getattr(asked, name))
-        for name, axes in asked.arrays().items()
-        if axes[0] == asked.row
-        and name not in (judge, "count")
-        and getattr(asked, name) is not None
-    }
+    given = [name for name, axes in asked.arrays().items() if axes[0] == asked.row]
+    given = [name for name in given if name not in (judge, "count")]
+    given = [name for name in given if getattr(asked, name) is not None]
     # Rows of a container of groups ascend by them.
-    ordered = sorted(columns, key=lambda name: asked.axis_of(name) != asked.unit)
-    columns = {name: columns[name] for name in ordered}
-    axes = {name: asked.axis_of(name) for name in columns}
+    ordered = sorted(given, key=lambda name: asked.axis_of(name) != asked.unit)
+    columns = {name: np.asarray(getattr(asked, name)) for name in ordered}
+    axes = [asked.axis_of(name) for name in columns]
     # One of each axis: all combinations. Numbers, and several of an axis, come as they were asked.
-    distinct = {axis for axis in axes.values() if axis}
+    distinct = {axis for axis in axes if axis}
     if len(distinct) == len(columns) and all(column.ndim == 1 for column in columns.values()):
-        sizes = [
-            asked.num_units if axis == asked.unit else len(asked.coords[str(axis)])
-            for axis in axes.values()
-        ]
+        lengths = {axis: len(names) for axis, names in asked.coords.items()}
+        sizes = [(lengths | {asked.unit: asked.num_units})[str(axis)] for axis in axes]
         every = zip(columns, np.indices(sizes), strict=True)
         return {name: codes.ravel().astype(np.int32) for name, codes in every}
     rows = np.sort(np.unique(asked.about(), return_index=True)[1])
