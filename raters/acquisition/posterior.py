@@ -154,19 +154,14 @@ class Posterior:
     def _check_names(self, data: Judgements) -> None:
         for axis in sorted((self.program.axes | {data.judge}) & set(data.axes.values())):
             role = data.names[axis]
-            names, fitted = tuple(getattr(data, role)), tuple(getattr(self.data, role))
-            if names != fitted:
-                raise DataError(
-                    f"these are in codes of other {role} ({len(names)}) than what was fitted"
-                    f" ({len(fitted)}); make them from the same table"
-                )
+            if tuple(getattr(data, role)) != tuple(getattr(self.data, role)):
+                problem = f"these are in codes of other {role} than what was fitted"
+                raise DataError(f"{problem}; make them from the same table")
 
     @property
     def flat(self) -> Values:
-        return {
-            name: jnp.asarray(value.reshape(-1, *value.shape[2:]))
-            for name, value in self.draws.items()
-        }
+        draws = self.draws.items()
+        return {name: jnp.asarray(value.reshape(-1, *value.shape[2:])) for name, value in draws}
 
     @cached_property
     def _responsibilities(self) -> Float[Array, "draw unit class"] | None:

@@ -10,7 +10,7 @@ import xarray as xr
 from jaxtyping import Bool, Float, Int
 
 from raters.acquisition.campaign.fits import Fits, several_draws
-from raters.acquisition.policy import Policy, check_names
+from raters.acquisition.policy import Policy
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scores import competence_site
@@ -163,7 +163,7 @@ class _Loop(NamedTuple):
             expected = "give one, or a mapping from names to policies"
             refuse("policy", policy, expected=expected, instead="rt.Policy(target='ranking')")
         for one in policies.values():
-            check_names(one, self.answers.pool.judges)
+            one.check_names(self.answers.pool.judges)
         if reason := self.backend.why_not(Program(self.model, self.answers.pool)):
             raise SettingError(reason)
         several_draws(self.backend)
@@ -182,17 +182,12 @@ class _Loop(NamedTuple):
         posterior = fits.posterior(values, pools.answers(pool, rows, values), 1)
         measured: list[dict[str, float]] = []
         for step in range(self.batches):
-            free = np.flatnonzero(answers.left(asked))
-            if not len(free):
-                break
-            chosen = policy.choose(
-                posterior,
-                pool.rows(free),
-                self.batch_size,
-                seed=pools.seed_of(self.seed, step),
-                asked=np.bincount(judge[rows], minlength=len(pool.judges)),
-            )
-            batch = free[chosen.rows]
+            batch = free = np.flatnonzero(answers.left(asked))
+            if len(free):
+                by = np.bincount(judge[rows], minlength=len(pool.judges))
+                left, seed = pool.rows(free), pools.seed_of(self.seed, step)
+                chosen = policy.choose(posterior, left, self.batch_size, seed=seed, asked=by)
+                batch = free[chosen.rows]
             if not len(batch):
                 break
             outcomes = [answers.answer(row, int(asked[row])) for row in batch.tolist()]

@@ -15,7 +15,7 @@ import xarray as xr
 from jaxtyping import Array, Float, Int, Shaped
 from scipy.optimize import Bounds, minimize
 
-from raters.acquisition.policy import Policy, Target, check_names
+from raters.acquisition.policy import Policy, Target
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scores import Bald, mean
@@ -102,7 +102,7 @@ def suggest(
         answers = max(candidates.num_rows * len(candidates.listed_answers()), 1)
         draws = int(np.clip(_PROBABILITIES // answers, _FEWEST_DRAWS, _MOST_DRAWS))
     posterior = Posterior.of(model, result, draws=draws, seed=seed)
-    check_names(policy, posterior.data.judges)
+    policy.check_names(posterior.data.judges)
     if candidates.unit == candidates.row:
         questions: Any = recode(posterior.program, candidates.unanswered())
     else:

@@ -239,8 +239,8 @@ def rating_crowd(
     level = np.argmax(utility + rng.gumbel(size=utility.shape), axis=1)
     names = {"items": range(num_items), "annotators": range(num_annotators)}
     table = {"item": item, "annotator": annotator, "rating": 1 + level}
-    roles = {role: role for role in table}
-    ratings = Ratings.from_frame(table, **roles, **names, levels=range(1, num_levels + 1))
+    roles: dict[str, Any] = {role: role for role in table} | names
+    ratings = Ratings.from_frame(table, **roles, levels=range(1, num_levels + 1))
     truth = {"reward": reward, "competence": competence, "severity": severity}
     return GeneratedRatings(ratings, truth | {"threshold": threshold, "kind": kind})
 

@@ -86,9 +86,9 @@ def _check_draws(draws: xr.DataArray, name: str, site: Site, data: Judgements) -
 def _check_names(array: xr.DataArray, data: Judgements) -> None:
     """Axes have names, and those of the data where these have some."""
     for axis in map(str, array.dims):
-        names = array[axis].values if axis in array.coords else None
-        expected = names_array(data.coords[axis]) if axis in data.coords else names
-        equal = names is not None and np.array_equal(names, expected)
+        assert axis in array.coords, f"axis {axis!r} of {array.name!r} has no names"
+        names = array[axis].values
+        equal = np.array_equal(names, names_array(data.coords.get(axis, tuple(names))))
         assert equal, f"axis {axis!r} of {array.name!r} is not named as the data name it"
 
 

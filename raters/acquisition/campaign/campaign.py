@@ -306,9 +306,9 @@ class Campaign:
             while ids is None:  # when another process has written since: it may be another decision
                 snapshot, stream = self._journal.read(), Stream.of(self._journal, rate)
                 account = self._ledger.account(snapshot, self.budget)
-                questions, best, done = [], math.nan, self._why_done(snapshot, account)
-                if done:
-                    why = f"there is nothing more to ask: {done}"
+                questions, best = list[Question](), math.nan
+                if why := self._why_done(snapshot, account):
+                    why = f"there is nothing more to ask: {why}"
                     seen = Seen(row, math.nan, math.inf, stream.level, stream.rate, None, why)
                 elif why := self._ledger.why_not(snapshot, account, row):
                     seen = stream.seen(row, math.nan, math.inf, False, why)
@@ -423,8 +423,8 @@ class Campaign:
                 short = self.backend == short_backend(Program(self.model, self.pool))
                 if not (data := self.data).num_rows:
                     raise DataError("there is no answer yet; hand out questions first")
-                backend, options = None if short else self.backend, {"progress": False}
-                result = fit(self.model, data.aggregate(), backend, seed=self.seed, **options)
+                data, backend = data.aggregate(), None if short else self.backend
+                result = fit(self.model, data, backend, seed=self.seed, progress=False)
                 self._result = answers, result
             return self._result[1]
 
@@ -500,10 +500,11 @@ class Campaign:
             batches = int(snapshot.batch.max(initial=-1)) + 1
             spent, committed = (float(snapshot.cost[some].sum()) for some in groups[:2])
             by_annotator = dict(zip(judges, counts, strict=True))
-            fits = self._fits.number, self._fits.max_rhat, self._fits.min_ess
-            certain = [_certainty(rule, posterior) for rule in _CERTAINTIES]
-            numbers = (*(int(some.sum()) for some in groups), batches, spent, committed)
-            return Status(*numbers, self.budget, by_annotator, *fits, *certain, why_done)
+            facts: list[Any] = [*(int(some.sum()) for some in groups), batches, spent, committed]
+            facts += [self.budget, by_annotator]
+            facts += [self._fits.number, self._fits.max_rhat, self._fits.min_ess]
+            facts += [_certainty(rule, posterior) for rule in _CERTAINTIES]
+            return Status(*facts, why_done)
 
 
 def _certainty(rule: Stop, posterior: Posterior | None) -> float | None:

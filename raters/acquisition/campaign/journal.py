@@ -10,14 +10,13 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Int, Shaped
 
 from raters.errors import DataError, refuse_data
 from raters.fitting.storage import shown
@@ -43,9 +42,6 @@ CREATE TABLE seen (number INTEGER PRIMARY KEY, row INTEGER NOT NULL, score REAL,
 
 # Settings of a new journal where none are given.
 _DEFAULTS = {"batch_size": "10", "budget": "", "stop": ""}
-# Types of the columns of a `Snapshot`; NULL becomes NaN.
-_ROW = np.dtype("i8, i8, i8, f8, f8, ?, f8")
-
 Arrays = Mapping[str, Shaped[np.ndarray, " ..."]]
 
 
@@ -79,30 +75,12 @@ class Seen(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """All questions in the order in which they were handed out, as arrays of shape (question,)."""
-
-    row: Int[np.ndarray, " question"]
-    annotator: Int[np.ndarray, " question"]
-    batch: Int[np.ndarray, " question"]
-    score: Float[np.ndarray, " question"]
-    cost: Float[np.ndarray, " question"]
-    withdrawn: Bool[np.ndarray, " question"]
-    value: Float[np.ndarray, " question"]
-
-    def __len__(self) -> int:
-        return len(self.row)
-
-    @property
-    def answered(self) -> Bool[np.ndarray, " question"]:
-        """True for the questions that have an answer."""
-        return ~np.isnan(self.value)
-
-    @property
-    def open(self) -> Bool[np.ndarray, " question"]:
-        """True for the questions that wait for an answer."""
-        return np.asarray(~self.answered & ~self.withdrawn)
+# All questions in the order in which they were handed out, with these columns as arrays of shape
+# (question,); NULL becomes NaN.
+Snapshot = np.recarray
+_COLUMNS = [(name, "i8") for name in ("row", "annotator", "batch")]
+_COLUMNS += [(name, "f8") for name in ("score", "cost", "value")]
+_COLUMNS += [(name, "?") for name in ("withdrawn", "answered", "open")]
 
 
 def journal_path(path: Any) -> Path:
@@ -201,12 +179,12 @@ class Journal:
                 return self._last[1]
             # Of several answers to a question the last counts.
             rows = db.execute(
-                "SELECT row, annotator, batch, score, cost, withdrawn IS NOT NULL,"
-                " (SELECT value FROM answer WHERE question = number"
-                " ORDER BY revision DESC LIMIT 1) FROM question ORDER BY number"
+                "WITH last AS (SELECT *, (SELECT value FROM answer WHERE question = number"
+                " ORDER BY revision DESC LIMIT 1) AS value FROM question ORDER BY number)"
+                " SELECT row, annotator, batch, score, cost, value, withdrawn IS NOT NULL,"
+                " value IS NOT NULL, value IS NULL AND withdrawn IS NULL FROM last"
             ).fetchall()
-        table = np.array(rows, _ROW)
-        snapshot = Snapshot(*[table[name].copy() for name in table.dtype.names or ()])
+        snapshot = np.array(rows, _COLUMNS).view(np.recarray)
         self._last = stamp, snapshot
         return snapshot
 

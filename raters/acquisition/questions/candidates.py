@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import math
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NoReturn
 
@@ -49,7 +48,7 @@ class Candidates:
         >>> rt.Candidates.of(votes).num_rows
         18
         """
-        questions, limit, seed = kind_of(data).questions, math.inf, 0
+        questions, limit, seed = kind_of(data).questions, 2**63, 0
         if questions is None:
             check_askable(data, "data")
             questions = _combinations

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int
 
-from raters.errors import refuse, refuse_data
-from raters.errors.validation import boolean, is_list, whole
+from raters.errors import refuse_data
+from raters.errors.validation import at_most, boolean, is_list, whole
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
 from raters.judgements.names import check_once, match_names, name_list
@@ -136,8 +136,7 @@ def shape_of(
     usual_size, usual_depth, usual_lowest = _usual(rankings, num_items)
     size = min(usual_size, num_items) if size is None else size
     whole("size", size, least=2)
-    if size > num_items:
-        refuse("size", size, expected=f"it must be at most the number of items, {num_items}")
+    at_most("size", size, num_items, "items")
     if lowest is not None:
         boolean("lowest", lowest)
     asked = usual_lowest if lowest is None else lowest
@@ -147,8 +146,7 @@ def shape_of(
             usual_depth = 1
         depth = min(usual_depth, most) if usual_depth < usual_size else most
     whole("depth", depth)
-    if depth > most:
-        refuse("depth", depth, expected=f"it must be at most {most} in sets of {size} items")
+    at_most("depth", depth, most, f"places to fill in sets of {size} items")
     return size, depth, asked
 
 
