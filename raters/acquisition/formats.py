@@ -194,11 +194,10 @@ def from_label_studio(
         if (question := _question_of(task)) is None:
             raise DataError(f"a task has no 'question_id' in its data: {shown(task)}")
         asked.setdefault(question, (part(task, "data", Mapping) or {}).get("by"))
-    given = [
-        (one.time, str(_question_of(one.task)), one.users, None if one.is_skipped else _said(one))
-        for one in annotations_in(tasks)
-        if one.is_skipped or one.answers
-    ]
+    done = [one for one in annotations_in(tasks) if one.is_skipped or one.answers]
+    answers = [None if one.is_skipped else _said(one) for one in done]
+    asks = [(one.time, str(_question_of(one.task)), one.users) for one in done]
+    given = [(*ask, answer) for ask, answer in zip(asks, answers, strict=True)]
     return _collected(asked, given, people)
 
 
@@ -249,19 +248,12 @@ def argilla_settings(questions: xr.Dataset, *, ties: bool = False) -> dict[str, 
     select = {"type": "label_selection", "visible_options": None, "options": choices}
     plain, terms = {"type": "text", "use_markdown": False}, {"type": "terms", "values": None}
     names = ["by", *(f"{role}_name" for role in roles)]
-    return {
-        "guidelines": None,
-        "fields": [
-            {"name": role, "title": role, "required": True, "settings": plain} for role in roles
-        ],
-        "questions": [question | {"description": None, "settings": select}],
-        "vectors": [],
-        "metadata": [
-            {"name": name, "title": name, "settings": terms, "visible_for_annotators": name == "by"}
-            for name in names
-        ],
-        "allow_extra_metadata": True,
-    }
+    fields = [{"name": one, "title": one, "required": True, "settings": plain} for one in roles]
+    metadata = [{"name": one, "title": one, "settings": terms} for one in names]
+    metadata = [one | {"visible_for_annotators": one["name"] == "by"} for one in metadata]
+    questions_asked = [question | {"description": None, "settings": select}]
+    settings = {"guidelines": None, "fields": fields, "questions": questions_asked, "vectors": []}
+    return settings | {"metadata": metadata, "allow_extra_metadata": True}
 
 
 def from_argilla(
@@ -274,12 +266,11 @@ def from_argilla(
         if not (question := part(record, "id", str)):
             raise DataError(f"a record has no 'id': {shown(record)}")
         asked.setdefault(question, (part(record, "metadata", Mapping) or {}).get("by"))
-    given = [
-        ("", one.record["id"], [one.user], None if discarded else _single([one.value]))
-        for one in responses(records)
-        for discarded in [one.status == "discarded"]
-        if one.question == "answer" and one.status != "draft"
-    ]
+    given: list[_Response] = []
+    for one in responses(records):
+        if one.question == "answer" and one.status != "draft":
+            answer = None if one.status == "discarded" else _single([one.value])
+            given.append(("", one.record["id"], [one.user], answer))
     return _collected(asked, given, people)
 
 
@@ -417,13 +408,10 @@ def _predicted(
     if "data" not in entry:
         suggestion = {"value": label, "score": score, "agent": model}
         return {**entry, "suggestions": {**(entry.get("suggestions") or {}), question: suggestion}}
-    regions = [
-        region
-        for one in [*(entry.get("annotations") or []), *(entry.get("predictions") or [])]
-        for region in one.get("result") or []
-        if region.get("from_name") == question
-    ]
-    to_name = next((region["to_name"] for region in regions if "to_name" in region), "text")
+    done = [*(entry.get("annotations") or []), *(entry.get("predictions") or [])]
+    regions = [region for one in done for region in one.get("result") or []]
+    shown = [one for one in regions if one.get("from_name") == question and "to_name" in one]
+    to_name = shown[0]["to_name"] if shown else "text"
     choices = list(map(name_text, label)) if isinstance(label, list) else [name_text(label)]
     result = {"from_name": question, "to_name": to_name, "type": "choices"}
     results = [result | {"value": {"choices": choices}}] if choices else []

@@ -23,6 +23,7 @@ import uvicorn
 import xarray as xr
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
@@ -61,10 +62,6 @@ def tokens_of(path: Path, campaign: Campaign) -> dict[str, str]:
         expected = "each must have at least 16 characters that nobody guesses"
         refuse("tokens", shorten(short), "have tokens that are too short", expected)
     return tokens
-
-
-class NotYours(Exception):
-    """A question that was put to somebody else."""
 
 
 class Desk:
@@ -113,7 +110,7 @@ class Desk:
             names = map(name_text, asked["by"].values.tolist())
             self._person_of |= dict(zip(asked["id"].values.tolist(), names, strict=True))
         if person != _OWNER and any(self._person_of.get(one) != person for one in ids):
-            raise NotYours("this question was not put to you")
+            raise HTTPException(403, "this question was not put to you")
 
     def tell(self, person: str, given: Given) -> Given:
         """Store an answer, and say what became of it."""
@@ -153,9 +150,8 @@ class Desk:
         by_person = {name_text(name): number for name, number in status.by_annotator.items()}
         if person != _OWNER:
             return {"answered": by_person.get(person, 0)}
-        counts = {
-            name: getattr(status, name) for name in ("answered", "open", "withdrawn", "spent")
-        }
+        names = ("answered", "open", "withdrawn", "spent")
+        counts = {name: getattr(status, name) for name in names}
         return counts | {"by_annotator": by_person, "why_done": status.why_done}
 
 
@@ -184,28 +180,27 @@ def application(desk: Desk, tokens: Mapping[str, str]) -> Starlette:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         person = people.get(_digest(token)) if scheme.lower() == "bearer" else None
         if person is None:
-            return JSONResponse({"error": "the token is missing, or is nobody's"}, 401)
+            raise HTTPException(401, "the token is missing, or is nobody's")
         run = _VERBS.get(request.path_params["verb"])
         if run is None:
-            return JSONResponse({"error": f"there are {', '.join(_VERBS)}"}, 404)
+            raise HTTPException(404, f"there are {', '.join(_VERBS)}")
         body = b""
         async for chunk in request.stream():
             body += chunk
             if len(body) > _MOST_BYTES:
-                return JSONResponse({"error": "the request is too long"}, 413)
-        try:
-            given = json.loads(body or b"{}")
-            if not isinstance(given, dict):
-                raise ValueError("send an object of JSON")
-            return JSONResponse(await run_in_threadpool(run, desk, person, given))
-        except NotYours as error:
-            return JSONResponse({"error": str(error)}, 403)
-        except RecursionError:
-            return JSONResponse({"error": "the request is nested too deeply"}, 400)
-        except (RatersError, ValueError) as error:
-            return JSONResponse({"error": str(error)}, 400)
+                raise HTTPException(413, "the request is too long")
+        given = json.loads(body or b"{}")
+        if not isinstance(given, dict):
+            raise ValueError("send an object of JSON")
+        return JSONResponse(await run_in_threadpool(run, desk, person, given))
 
-    return Starlette(routes=[Route("/", start), Route("/{verb}", verb, methods=["POST"])])
+    async def failed(request: Request, error: Exception) -> Response:
+        status, text = getattr(error, "status_code", 400), getattr(error, "detail", str(error))
+        return JSONResponse({"error": text}, status)
+
+    routes = [Route("/", start), Route("/{verb}", verb, methods=["POST"])]
+    handled = HTTPException, RatersError, ValueError, RecursionError
+    return Starlette(routes=routes, exception_handlers=dict.fromkeys(handled, failed))
 
 
 def _digest(token: str) -> bytes:

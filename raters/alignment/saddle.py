@@ -65,13 +65,9 @@ class Costs(NamedTuple):
         regret = np.einsum("skxy,xy->sk", self.table, policy) / len(policy)
         value = float(regret.max(-1).mean())
         gap = max(value - self.least(type_weights), 0.0)
-        return FairPolicy(
-            policy[0] if self.one_prompt else policy,
-            type_weights[0] if self.one_draw else type_weights,
-            self.scale * value,
-            self.scale * gap,
-            **more,
-        )
+        policy = policy[0] if self.one_prompt else policy
+        type_weights = type_weights[0] if self.one_draw else type_weights
+        return FairPolicy(policy, type_weights, self.scale * value, self.scale * gap, **more)
 
 
 @checked

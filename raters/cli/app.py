@@ -157,7 +157,7 @@ _OF_COMMAND: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
-class _Parser(ArgumentParser):
+class Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise SettingError(message)
 
@@ -166,7 +166,7 @@ def parser_of_all() -> ArgumentParser:
     """Parser of all commands; columns are what it does not know."""
     form = partial(RawDescriptionHelpFormatter, max_help_position=26, width=80)
     plain: dict[str, Any] = {"formatter_class": form, "allow_abbrev": False}
-    parser = _Parser("raters", description=ABOUT, usage="raters COMMAND [OPTIONS]", **plain)
+    parser = Parser("raters", description=ABOUT, usage="raters COMMAND [OPTIONS]", **plain)
     parser.add_argument("--version", action="version", version=f"raters {version('raters')}")
     parser.set_defaults(command="", parser=parser)
     several = parser.add_subparsers(prog="raters", title="commands", metavar="COMMAND")

@@ -182,22 +182,14 @@ def _audited(
     check_several(result, "an audit says how sure it is")
     verdicts, without = None, None
     if not why:
-        verdicts = rt.audit(
-            program.model,
-            result,
-            gold=known,
-            reference=CROWD if given.trust_crowd else tuple(given.reference),
-            threshold=threshold,
-            level=given.level,
-            costs=costs,
-            influence="influence" in names,
-            seed=given.seed,
-        )
+        options = {"threshold": threshold, "level": given.level, "costs": costs, "seed": given.seed}
+        options |= {"gold": known, "influence": "influence" in names}
+        options |= {"reference": CROWD if given.trust_crowd else tuple(given.reference)}
+        verdicts = rt.audit(program.model, result, **options)
         without = _dropped(task, verdicts) if drop else None
     questions, reason = _next_questions(task, result, verdicts)
-    page = rt.report(
-        program.model, result, verdicts, dropped=without, questions=questions, questions_note=reason
-    )
+    next_ones = {"questions": questions, "questions_note": reason}
+    page = rt.report(program.model, result, verdicts, dropped=without, **next_ones)
     folder = given.out if isinstance(given.out, Path) else Path()
     stored = given.file if given.file.suffix == ".nc" else folder / "result.nc"
     came = {"front": "command line", "result": str(stored)}
@@ -271,29 +263,21 @@ def _types(task: Task, result: xr.DataTree, gold: Any) -> Part:
     responsibility = result["types"]["responsibility"].transpose("annotator", "type")
     chances: pd.DataFrame = responsibility.to_pandas()
     people = pd.DataFrame({"type": chances.idxmax(axis=1), "probability": chances.max(axis=1)})
-    scores = scores_of(result["posterior"].dataset)
-    assert scores is not None
+    scores: Any = scores_of(result["posterior"].dataset)
     ranking = ranked_by(scores, "type", task.given.level)
     shares = result["posterior"]["type_weight"].mean(("chain", "draw")).to_series()
-    rows = []
-    for name, part in shares.items():
-        items = ranking.loc[ranking["type"] == name, "item"].map(str).tolist()
-        ends = {"prefers": ", ".join(items[:3]), "likes_least": ", ".join(items[:-4:-1])}
-        number = int((people["type"] == name).sum())
-        rows.append({"type": name, "share": part, "annotators": number} | ends)
-    outputs: Files = {
-        "types.csv": partial(write_table, ranking),
-        "types-annotators.csv": partial(write_table, people.reset_index()),
-        "profiles.png": lambda path: figures.profiles(result).savefig(path),
-    }
-    return Part(pd.DataFrame(rows), outputs)
+    names = ranking.groupby("type")["item"].agg(lambda items: list(map(str, items)))
+    numbers = people["type"].value_counts().reindex(shares.index, fill_value=0)
+    table = pd.DataFrame({"share": shares, "annotators": numbers}).rename_axis("type")
+    table["prefers"] = names.map(lambda some: ", ".join(some[:3]))
+    table["likes_least"] = names.map(lambda some: ", ".join(some[:-4:-1]))
+    outputs: Files = {"types.csv": partial(write_table, ranking)}
+    outputs["types-annotators.csv"] = partial(write_table, people.reset_index())
+    outputs["profiles.png"] = lambda path: figures.profiles(result).savefig(path)
+    return Part(table.reset_index(), outputs)
 
 
-_PARTS: dict[str, Callable[[Task, xr.DataTree, Any], Part]] = {
-    "agreement": _agreement,
-    "check": _check,
-    "types": _types,
-}
+_PARTS = {"agreement": _agreement, "check": _check, "types": _types}
 
 
 # ---------------------------------------------------------------- fit, rank and suggest
@@ -444,10 +428,8 @@ def simulate(given: Namespace) -> None:
         raw = (np.asarray(data.features) * data.scale + data.centre)[:, 1:]
         columns = raw[np.asarray(data.item)].T
         table = table.assign(**dict(zip(data.feature_names[1:], columns, strict=True)))
-    outputs: Files = {
-        out.name: partial(write_table, table, people=False),
-        truth_file.name: partial(files.write_text, text),
-    }
+    outputs: Files = {out.name: partial(write_table, table, people=False)}
+    outputs[truth_file.name] = partial(files.write_text, text)
     files.write_folder(out.parent, outputs, given.force)
     number = f"{data.num_judgements} {kind.words.many}"
     note(f"wrote {number} to {out}, their truth to {truth_file}", given.quiet)

@@ -94,22 +94,17 @@ def read_result(path: Path) -> xr.DataTree:
     known = _manifest(path.parent)
     if path.name in known and not _is_unchanged(path, known):
         # netCDF may hang on a damaged file.
-        raise DataError(
-            f"{str(path)!r} is not as raters wrote it: it is damaged or was changed; write it again"
-            " with raters fit, or, if it was changed on purpose, give a copy of another name"
-        )
+        expected = "write it again with raters fit, or give a copy of another name"
+        raise DataError(f"{str(path)!r} is damaged, or was changed since; {expected}")
     try:
         with xr.open_datatree(path, engine="netcdf4") as stored:
             result = stored.load()
+            if {"posterior", "constant_data"} <= set(result.children) and "model" in result.attrs:
+                return result
+            raise ValueError
     except (OSError, ValueError, KeyError) as error:
-        raise DataError(
-            f"{str(path)!r} is not a netCDF file that can be read; give what raters fit wrote"
-        ) from error
-    if "model" not in result.attrs or not {"posterior", "constant_data"} <= set(result.children):
-        raise DataError(
-            f"{str(path)!r} is a netCDF file, but no result of raters; give what raters fit wrote"
-        )
-    return result
+        problem = f"{str(path)!r} is no netCDF file with a result of raters that can be read"
+        raise DataError(f"{problem}; give what raters fit wrote") from error
 
 
 # ---------------------------------------------------------------- what is written
@@ -227,16 +222,13 @@ def _check_replaceable(folder: Path, names: Sequence[str], force: bool) -> None:
     for path in (folder / name for name in names):
         if not os.path.lexists(path):
             continue
+        problem = ""
         if path.is_symlink() or not path.is_file():
-            raise SettingError(
-                f"{str(path)!r} is a link, a folder or a device, and is not replaced; choose"
-                " another name"
-            )
-        if not force and not _is_unchanged(path, known):
-            raise SettingError(
-                f"{str(path)!r} is there already, and was not written by raters or has changed"
-                " since; choose another name, or replace it with --force"
-            )
+            problem = "is a link, a folder or a device, and is not replaced"
+        elif not force and not _is_unchanged(path, known):
+            problem = "was not written by raters, or has changed since (--force replaces it)"
+        if problem:
+            raise SettingError(f"{str(path)!r} {problem}; choose another name")
 
 
 def _manifest(folder: Path) -> dict[str, tuple[str, bool]]:

@@ -49,20 +49,12 @@ def judges(given: Namespace) -> None:
             expected = f"name one of {shorten(judged)}"
             refuse("card", given.card, "is no judge of this board", expected)
         share("target", given.target)
-        gold = [read_table(path) for path in given.gold]
-        board = rt.judges(
-            task.fit(log_likelihood=False),
-            people=people,
-            gold=pd.concat(gold, ignore_index=True) if gold else task.gold,
-            question=given.question or "",
-            swapped=given.swapped or "",
-            lengths=lengths,
-            time=given.time or "",
-            cost=cost or None,
-            target=given.target,
-            level=given.level,
-            seed=given.seed,
-        )
+        tables = [read_table(path) for path in given.gold]
+        gold = pd.concat(tables, ignore_index=True) if tables else task.gold
+        options = {name: getattr(given, name) for name in ("target", "level", "seed")}
+        options |= {name: getattr(given, name) or "" for name in ("question", "swapped", "time")}
+        options |= {"lengths": lengths, "cost": cost or None, "gold": gold, "people": people}
+        board = rt.judges(task.fit(log_likelihood=False), **options)
     board = replace(board, facts={**board.facts, "front": "command line"})
     shown = board if given.card is None else board.card(given.card)
     for path in given.out:

@@ -49,13 +49,11 @@ def with_names_of(data: Any, like: Any) -> Any:
 
 def question_axes(data: Any) -> list[str]:
     """Axes of what is asked, and whom."""
-    called = [
-        axis_name(data, name, axis)
-        for name, part in parts_of(data).items()
-        for axis in part.question_axes()
-        if axis != part.axes.get(part.known)
-    ]
-    return list(dict.fromkeys(called))
+    called = dict[str, None]()
+    for name, part in parts_of(data).items():
+        axes = [axis for axis in part.question_axes() if axis != part.axes.get(part.known)]
+        called |= dict.fromkeys(axis_name(data, name, axis) for axis in axes)
+    return list(called)
 
 
 def doubled(data: Any) -> tuple[Any, Any]:

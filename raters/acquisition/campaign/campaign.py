@@ -14,15 +14,9 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Int
 
+from raters.acquisition.campaign import journal as journals
 from raters.acquisition.campaign.fits import Fits
-from raters.acquisition.campaign.journal import (
-    Journal,
-    Question,
-    Seen,
-    Snapshot,
-    TellResult,
-    is_new,
-)
+from raters.acquisition.campaign.journal import Journal, Question, Seen, Snapshot, TellResult
 from raters.acquisition.campaign.ledger import Account, Decision, Ledger, Stream
 from raters.acquisition.campaign.settings import GivenRule, Rule, Setup, rule_of, stored_data
 from raters.acquisition.campaign.stopping import ExpectedAccuracy, ExpectedTau, OrderIsRight, Stop
@@ -151,7 +145,7 @@ class Campaign:
         pool, base = pools.prepared(pool, data)
         setup = Setup(model, pool.shuffled(seed), base, backend, policy, again, int(seed))
         identity = setup.identity()
-        if is_new(path):
+        if journals.is_new(path):
             setup.check_possible()
         elif data is None:
             del identity["data"]  # They are in the journal, and so need not be given again.
@@ -252,14 +246,11 @@ class Campaign:
         rows = account.payable[np.isin(ledger.judge[account.payable], judges)]
         if not len(rows):
             return []
-        chosen = self.policy.choose(
-            self._posterior(snapshot),
-            self.pool.rows(rows),
-            min(size, len(rows)),
-            seed=pools.seed_of(self.seed, len(snapshot)),
-            asked=account.asked,
-            pending=self.pool.rows(np.sort(snapshot.row[snapshot.open])),
-        )
+        pending = self.pool.rows(np.sort(snapshot.row[snapshot.open]))
+        state = {"asked": account.asked, "pending": pending}
+        seed, draws = pools.seed_of(self.seed, len(snapshot)), self._posterior(snapshot)
+        size = min(size, len(rows))
+        chosen = self.policy.choose(draws, self.pool.rows(rows), size, seed=seed, **state)
         questions, left = [], account.left
         for row, score in zip(rows[chosen.rows].tolist(), chosen.score.tolist(), strict=True):
             judge = int(ledger.judge[row])
@@ -464,10 +455,8 @@ class Campaign:
 
     def _why_done(self, snapshot: Snapshot, account: Account) -> str | None:
         if not len(account.free):
-            return (
-                "all questions of the pool have been asked, or the quotas of the annotators are"
-                f" used up; waiting for an answer: {snapshot.open.sum()}"
-            )
+            asked = "all questions of the pool have been asked, or quotas of annotators are used up"
+            return f"{asked}; waiting for an answer: {snapshot.open.sum()}"
         if not len(account.payable):
             paid, budget = account.paid, account.budget
             return f"the budget is used up: {paid:g} of {budget:g}, open questions included"
@@ -504,7 +493,7 @@ class Campaign:
             facts += [self.budget, by_annotator]
             facts += [self._fits.number, self._fits.max_rhat, self._fits.min_ess]
             facts += [_certainty(rule, posterior) for rule in _CERTAINTIES]
-            return Status(*facts, why_done)
+            return Status(*[*facts, why_done])
 
 
 def _certainty(rule: Stop, posterior: Posterior | None) -> float | None:

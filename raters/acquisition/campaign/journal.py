@@ -272,10 +272,8 @@ class Journal:
                     continue
                 if stored is not None and not correct:
                     before, after = (words_of(place, outcome) for outcome in (stored, value))
-                    problem = (
-                        f"does not do: question {name} has the answer {before} (told {moment}), now"
-                        f" {after}; nothing was written"
-                    )
+                    has = f"question {name} has the answer {before} (told {moment}), now {after}"
+                    problem = f"does not do: {has}; nothing was written"
                     expected, such = "write it when the new answer is right", "correct=True"
                     refuse_data("correct", False, problem, expected, instead=such)
                 row = (place, revision + 1, value, now)

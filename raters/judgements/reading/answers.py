@@ -134,11 +134,10 @@ def table_of(
         classes = _classes(name, own, one_class)
         none_chosen = sum(not answer.value for answer in own)
         gone["that chose none, read as no" if classes else "without an answer"] += none_chosen
-        own = (
-            _yes_or_no(own, classes, one_class)
-            if classes
-            else [answer._replace(value=answer.value[0]) for answer in own if answer.value]
-        )
+        if classes:
+            own = _yes_or_no(own, classes, one_class)
+        else:
+            own = [answer._replace(value=answer.value[0]) for answer in own if answer.value]
     named = [answer for answer in own if not answer.is_truth]
     if not named:
         others = ", ".join(f"{number} {why}" for why, number in gone.items() if number)
@@ -226,17 +225,13 @@ def _classes(name: str, answers: Sequence[Answer], one_class: str) -> list[str]:
 
 def _yes_or_no(answers: Sequence[Answer], classes: Sequence[str], one_class: str) -> list[Answer]:
     """Answers of yes or no for each class; of several classes, each of an item is an item."""
-    words = {True: "yes", False: "no"}
-    each = [(answer, {*map(name_text, answer.value)}) for answer in answers]
-    return [
-        answer._replace(
-            value=words[one in said],
-            item=answer.item if one_class else f"{name_text(answer.item)}={one}",
-            data=answer.data if one_class else {},
-        )
-        for answer, said in each
-        for one in classes
-    ]
+    each = []
+    for answer in answers:
+        said = {*map(name_text, answer.value)}
+        for one in classes:
+            change = {} if one_class else {"item": f"{name_text(answer.item)}={one}", "data": {}}
+            each.append(answer._replace(value="yes" if one in said else "no", **change))
+    return each
 
 
 def _are_sides(answers: Iterable[Answer]) -> bool:
@@ -268,13 +263,11 @@ def _side_roles(frame: pd.DataFrame) -> dict[str, Any]:
     """The two columns that name what was compared, where only two can be those."""
     names = [name for name in frame.columns if frame[name].notna().all()]
     pairs = [("first_name", "second_name")]  # of questions that raters wrote
-    pairs += [
-        (name, other)
-        for name in names
-        for one, two in _ENDS
-        for other in (name.removesuffix(one) + two, two + name.removeprefix(one))
-        if name.endswith(one) or name.startswith(one)
-    ]
+    for name in names:
+        for one, two in _ENDS:
+            if name.endswith(one) or name.startswith(one):
+                pairs.append((name, name.removesuffix(one) + two))
+                pairs.append((name, two + name.removeprefix(one)))
     pairs = [pair for pair in dict.fromkeys(pairs) if {*pair} <= {*names} and pair[0] != pair[1]]
     of_models = [pair for pair in pairs if pair[0] == "first_name" or "model" in pair[0].lower()]
     pairs = of_models or pairs

@@ -68,13 +68,11 @@ def _games(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     sides = {"model_1": "model_a", "model_2": "model_b"}
     swapped = {"model_1": "model_b", "model_2": "model_a"}
     others = [name for name in frame.columns if name not in _GAMES]
-    games = [
-        frame[others].assign(
-            **{side: frame[model] for model, side in places.items()},
-            winner=frame[game].astype(str).replace(places),
-        )
-        for game, places in (("g1_winner", sides), ("g2_winner", swapped))
-    ]
+    games = []
+    for game, places in (("g1_winner", sides), ("g2_winner", swapped)):
+        models = {side: frame[model] for model, side in places.items()}
+        winner = frame[game].astype(str).replace(places)
+        games.append(frame[others].assign(**models, winner=winner))
     votes = pd.concat(games, ignore_index=True)
     failed = votes["winner"].isin(["error"])
     return votes[~failed], [f"{int(failed.sum())} failed game(s) are left out"] * bool(failed.any())

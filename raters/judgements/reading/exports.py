@@ -13,7 +13,7 @@ import pandas as pd
 from raters.errors import DataError
 from raters.judgements.names import shown
 from raters.judgements.reading import answers as reading
-from raters.judgements.reading.answers import CHOICE, NUMBER, Answer, Table, part, plain
+from raters.judgements.reading.answers import CHOICE, NUMBER, Answer, Table, has_keys, part, plain
 from raters.judgements.reading.arena import arena
 from raters.judgements.reading.argilla import argilla
 from raters.judgements.reading.columns import read_number
@@ -57,13 +57,8 @@ def doccano(content: Any, control: str | None) -> Table | None:
     labels in ``label`` (classification and spans) or ``cats`` (of projects with both).
     """
     files = _files(content)
-    of_texts = [
-        file
-        for key in ("text", "filename")
-        for file in files.values()
-        if reading.has_keys(file, key)
-    ]
-    if not any(_labels_key(file[0]) for file in of_texts):
+    whole = [one for key in ("text", "filename") for one in files.values() if has_keys(one, key)]
+    if not any(_labels_key(file[0]) for file in whole):
         return None
     answers, left = list[Answer](), Counter[str]()
     for name, rows in files.items():
@@ -100,7 +95,7 @@ def prodigy(content: Any, control: str | None) -> Table | None:
     or ``_session_id``.
     """
     files = _files(content)
-    known = [reading.has_keys(one, "answer", "_input_hash") for one in files.values()]
+    known = [has_keys(one, "answer", "_input_hash") for one in files.values()]
     if not known or not all(known):
         return None
     answers, left = list[Answer](), Counter[str]()
@@ -143,7 +138,7 @@ def inspect_ai(content: Any, control: str | None) -> Table | None:
     (correct), I (incorrect), P, N, a number, or several by name.
     """
     files = content if isinstance(content, list) else list(_files(content).values())
-    if not files or not all(reading.has_keys([log], "eval", "samples") for log in files):
+    if not files or not all(has_keys([log], "eval", "samples") for log in files):
         return None
     answers, left = list[Answer](), Counter[str]()
     samples = [(log, sample) for log in files for sample in part(log, "samples", list) or []]

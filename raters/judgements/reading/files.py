@@ -23,15 +23,8 @@ from pyarrow import parquet
 from raters.errors import DataError
 from raters.judgements.names import shorten
 
-_FORMATS = {
-    "csv": "CSV",
-    "tsv": "TSV",
-    "jsonl": "JSON lines",
-    "ndjson": "JSON lines",
-    "parquet": "Parquet",
-    "json": "JSON",
-    "xlsx": "Excel",
-}
+_FORMATS = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSON lines", "ndjson": "JSON lines"}
+_FORMATS |= {"parquet": "Parquet", "json": "JSON", "xlsx": "Excel"}
 _WRITTEN = ("CSV", "TSV", "JSON lines", "Parquet")
 # Ending of the name of a table; text may be compressed.
 ENDING = re.compile(r"(?<=.)\.(?:(csv|tsv|jsonl|ndjson|json)(?:\.gz)?|(parquet|xlsx))$", re.I)
@@ -187,14 +180,8 @@ def _zipped(content: bytes) -> Several:
 def _sheet(content: bytes) -> pd.DataFrame:
     """The only sheet of a workbook that has rows."""
     try:
-        sheets = pd.read_excel(
-            io.BytesIO(content),
-            sheet_name=None,
-            dtype=object,
-            keep_default_na=False,
-            na_values=[""],
-            engine="openpyxl",
-        )
+        cells: Any = {"dtype": object, "keep_default_na": False, "na_values": [""]}
+        sheets = pd.read_excel(io.BytesIO(content), sheet_name=None, engine="openpyxl", **cells)
     except ImportError as error:
         raise ValueError(
             "Excel files are read by openpyxl, which is not installed: pip install openpyxl, or"

@@ -95,14 +95,11 @@ def annotations_in(tasks: Any) -> Iterator[Annotation]:
             users = [user.get("email"), user.get("id")] if isinstance(user, Mapping) else [user]
             for name in users:
                 reading.check_name(name, "a user of the export")
-            yield Annotation(
-                task,
-                [name for name in users if name is not None] or [None],
-                _answers(part(one, "result", list) or []),
-                bool(cancelled),
-                bool(part(one, "ground_truth", bool)),
-                str(one.get("updated_at") or one.get("created_at") or ""),
-            )
+            users = [name for name in users if name is not None] or [None]
+            truth = bool(part(one, "ground_truth", bool))
+            time = str(one.get("updated_at") or one.get("created_at") or "")
+            answers = _answers(part(one, "result", list) or [])
+            yield Annotation(task, users, answers, bool(cancelled), truth, time)
 
 
 def _predictions(tasks: Any) -> Iterator[Annotation]:
