@@ -249,8 +249,9 @@ def argilla_settings(questions: xr.Dataset, *, ties: bool = False) -> dict[str, 
     plain, terms = {"type": "text", "use_markdown": False}, {"type": "terms", "values": None}
     names = ["by", *(f"{role}_name" for role in roles)]
     fields = [{"name": one, "title": one, "required": True, "settings": plain} for one in roles]
-    metadata = [{"name": one, "title": one, "settings": terms} for one in names]
-    metadata = [one | {"visible_for_annotators": one["name"] == "by"} for one in metadata]
+    seen = [{"visible_for_annotators": name == "by"} for name in names]
+    named = [{"name": name, "title": name, "settings": terms} for name in names]
+    metadata = [dict(one, **other) for one, other in zip(named, seen, strict=True)]
     questions_asked = [question | {"description": None, "settings": select}]
     settings = {"guidelines": None, "fields": fields, "questions": questions_asked, "vectors": []}
     return settings | {"metadata": metadata, "allow_extra_metadata": True}

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from raters.alignment import checks
-from raters.alignment._programme import least_worst, warn_of_gap
+from raters.alignment.saddle import least_worst, warn_of_gap
 from raters.errors import refuse_data
 from raters.errors.validation import checked, positive, whole
 

@@ -334,3 +334,25 @@ def files_for(
     tasks = json.dumps(content, indent=1, ensure_ascii=False)
     written = {out.name: tasks, files.companion(out, _MARK[tool]).name: settings}
     return {name: partial(files.write_text, text) for name, text in written.items()}
+
+
+# ---------------------------------------------------------------- serve
+
+
+def serve(given: Namespace) -> None:
+    """Serve until interrupted; the links of people are in the table of tokens."""
+    try:
+        from raters.acquisition import server
+    except ImportError as error:
+        message = f"{error.name} is not installed; install raters with its extra `serve`"
+        raise SettingError(message) from error
+    reading.kind_asked(given.kind)  # imports it
+    campaign = Campaign.open(given.journal)
+    path = given.tokens or files.companion(given.journal, "-tokens.csv")
+    tokens = server.tokens_of(path, campaign)
+    desk = server.Desk(campaign, texts_of(given.texts), ties_of(campaign))
+    address = f"http://{given.host}:{given.port}"
+    note(
+        f"serving {given.journal} at {address}/#TOKEN; tokens of people are in {path}", given.quiet
+    )
+    server.serve(server.application(desk, tokens), given.host, given.port)

@@ -188,8 +188,8 @@ def _audited(
         verdicts = rt.audit(program.model, result, **options)
         without = _dropped(task, verdicts) if drop else None
     questions, reason = _next_questions(task, result, verdicts)
-    next_ones = {"questions": questions, "questions_note": reason}
-    page = rt.report(program.model, result, verdicts, dropped=without, **next_ones)
+    asked: dict[str, Any] = {"questions": questions, "questions_note": reason}
+    page = rt.report(program.model, result, verdicts, dropped=without, **asked)
     folder = given.out if isinstance(given.out, Path) else Path()
     stored = given.file if given.file.suffix == ".nc" else folder / "result.nc"
     came = {"front": "command line", "result": str(stored)}

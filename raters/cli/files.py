@@ -21,7 +21,7 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from raters.cli.interrupts import on_interrupt
+from raters.cli.app import on_interrupt
 from raters.errors import ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.judgements.display import display_name, visible
 from raters.judgements.reading.files import ENDING, must_be_file, table_format
@@ -95,7 +95,7 @@ def read_result(path: Path) -> xr.DataTree:
     if path.name in known and not _is_unchanged(path, known):
         # netCDF may hang on a damaged file.
         expected = "write it again with raters fit, or give a copy of another name"
-        raise DataError(f"{str(path)!r} is damaged, or was changed since; {expected}")
+        raise DataError(f"{str(path)!r} is not as raters wrote it; {expected}")
     try:
         with xr.open_datatree(path, engine="netcdf4") as stored:
             result = stored.load()

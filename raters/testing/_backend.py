@@ -23,8 +23,7 @@ from raters.inference.modes import Images, image_of, images, mirrored
 from raters.judgements.base import Judgements
 from raters.model import Model
 from raters.program import Program
-from raters.testing._kinds import answered_otherwise
-from raters.testing._model import check_identity, check_reference
+from raters.testing._model import answered_otherwise, check_identity, check_reference
 from raters.testing._result import check_result
 
 _COMPILED = "/jax/core/compile/backend_compile_duration"

@@ -19,11 +19,11 @@ from raters.fitting.storage import from_json, to_json
 from raters.inference.modes import images, mirrored
 from raters.inference.polya_gamma.line import orbit
 from raters.judgements.base import Judgements
-from raters.judgements.together import parts_of
+from raters.judgements.sets import OfferedSets
+from raters.judgements.together import axis_name, parts_of, with_parts
 from raters.model import Model, Symmetry, Values
 from raters.program import Program, observed_sites, skeleton
 from raters.reporting.cite import cited_entries
-from raters.testing import _kinds
 from raters.testing._blocks import check_blocks, densities
 
 _TOLERANCE = 1e-8
@@ -141,12 +141,12 @@ def _check_simulates(model: Model[Any], data: Any, seed: int) -> tuple[Values, V
 
 def _check_outcomes(name: str, one: Any, again: Any, data: Any) -> None:
     """Outcomes that are drawn are possible, and the same under one seed."""
-    drawn = _kinds.outcomes(one)
-    asked = (data.unanswered().num_rows, *_kinds.outcomes(data).shape[1:])
+    drawn = outcomes(one)
+    asked = (data.unanswered().num_rows, *outcomes(data).shape[1:])
     assert drawn.shape == asked, f"{name} draws outcomes of shape {drawn.shape}, not {asked}"
-    equal = np.array_equal(drawn, _kinds.outcomes(again))
+    equal = np.array_equal(drawn, outcomes(again))
     assert equal, f"{name} draws different outcomes under one seed"
-    least, most = float(data.answers().min()), _kinds.highest(one)
+    least, most = float(data.answers().min()), highest(one)
     most = most.reshape(-1, *(1,) * (drawn.ndim - 1))
     ends = f"from {drawn.min():g} to {drawn.max():g}, not {least:g} to {most.max():g}"
     assert np.all((drawn >= least) & (drawn <= most)), f"{name} draws outcomes {ends}"
@@ -251,7 +251,7 @@ def _check_symmetries(model: Model[Any], data: Any, values: Values, seed: int) -
 def _check_relabelling(program: Program[Any], values: Values, seed: int) -> None:
     model, data = program.model, program.data
     rng = np.random.default_rng(seed)
-    axes = _kinds.question_axes(data)
+    axes = question_axes(data)
     new = {axis: rng.permutation(len(data.coords[axis])) for axis in axes}
     moved = dict(values)
     for name, site in program.sites.items():
@@ -259,8 +259,8 @@ def _check_relabelling(program: Program[Any], values: Values, seed: int) -> None
             if dim in new:
                 moved[name] = np.take(moved[name], np.argsort(new[dim]), axis=axis)
     here = float(densities(model, data, values).joint)
-    changed = _kinds.renamed(data, new)
-    there = float(densities(model, _kinds.with_names_of(changed, data), moved).joint)
+    changed = renamed(data, new)
+    there = float(densities(model, with_names_of(changed, data), moved).joint)
     if not _close(here, there):  # The model may have names among its settings.
         there = float(densities(model, changed, moved).joint)
     words = " and ".join(f"{axis}s" for axis in new)
@@ -269,7 +269,7 @@ def _check_relabelling(program: Program[Any], values: Values, seed: int) -> None
 
 def _check_counts(model: Model[Any], data: Any, points: list[Values]) -> None:
     """Equal: a row twice, with a double count, and put together by `aggregate`."""
-    twice, counted = _kinds.doubled(data)
+    twice, counted = doubled(data)
     tables = (twice, counted, twice.aggregate())
     each = [[_log_likelihood(model, table, point) for point in points] for table in tables]
     change, of_counts, aggregated = (here - there for here, there in each)
@@ -298,3 +298,93 @@ def _check_known(program: Program[Any], values: Values) -> None:
         f"log-likelihoods with each class known, summed over the classes, differ by {wrong:.3g} of"
         f" those with none known; pass data.{data.known} to GroupedMixture(known=...)"
     )
+
+
+# ---------------------------------------------------------------------- judgements as they vary
+
+# Where each new code of an axis comes from: the code of old entry i is `new[axis][i]`.
+NewCodes = dict[str, np.ndarray]
+
+
+def outcomes(data: Judgements) -> np.ndarray:
+    """Outcome of each row."""
+    return np.asarray(getattr(data, data.answer))
+
+
+def highest(data: Judgements) -> np.ndarray:
+    """Highest outcome that each row can have."""
+    most = np.full(data.num_rows, float(data.answers().max()))
+    return most * np.asarray(data.weight) if data.summed else most
+
+
+def renamed(data: Any, new: NewCodes) -> Any:
+    """The same judgements with other codes along some axes, and the names at their new codes."""
+    moved = {}
+    for part_name, part in parts_of(data).items():
+        for axis, names in part.coords.items():
+            if (order := new.get(axis_name(data, part_name, axis))) is not None:
+                of_new = tuple(names[place] for place in np.argsort(order))
+                part = part.with_names(axis, of_new)
+        moved[part_name] = part
+    return with_parts(data, moved)
+
+
+def with_names_of(data: Any, like: Any) -> Any:
+    """Judgements with the names of others in place of theirs."""
+    named = {}
+    for (name, part), own in zip(parts_of(data).items(), parts_of(like).values(), strict=True):
+        fields = {field: getattr(own, field) for field in part.names.values()}
+        named[name] = dataclasses.replace(part, **fields)
+    return with_parts(data, named)
+
+
+def question_axes(data: Any) -> list[str]:
+    """Axes of what is asked, and whom."""
+    called = dict[str, None]()
+    for name, part in parts_of(data).items():
+        axes = [axis for axis in part.question_axes() if axis != part.axes.get(part.known)]
+        called |= dict.fromkeys(axis_name(data, name, axis) for axis in axes)
+    return list(called)
+
+
+def doubled(data: Any) -> tuple[Any, Any]:
+    """The same judgements in two tables of as many rows as the data have, which compile once."""
+    both: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+    for name, part in parts_of(data).items():
+        place = np.arange(part.num_rows) % 3
+        # The rows after the last whole three stay as they are.
+        place[len(place) // 3 * 3 :] = 3
+        for which, table in enumerate(both):
+            table[name] = _doubled(part, place, which)
+    return with_parts(data, both[0]), with_parts(data, both[1])
+
+
+def _doubled(data: Any, place: np.ndarray, repeated: int) -> Any:
+    """Rows of this place twice, of the other place with a double count."""
+    times = np.select([place == repeated, place == 2], [2, 0], 1)
+    index = np.repeat(np.arange(len(place)), times)
+    factor = np.where(place[index] == 1 - repeated, 2, 1)
+    table = data.rows(index)
+    changes = {name: getattr(data, name) for name in data.statics(derived=True)}
+    weight = np.asarray(table.weight)
+    changes["count"] = (factor * weight).astype(weight.dtype)
+    if data.summed:
+        changes[data.answer] = (factor * outcomes(table).T).T.astype(np.float32)
+    return dataclasses.replace(table, **changes)
+
+
+def answered_otherwise(data: Any) -> Any:
+    """Data of equal shape with other outcomes."""
+    if isinstance(data, OfferedSets):  # What is true of one thing is true of the next.
+        position, size = np.arange(outcomes(data).shape[1]), data.there.sum(1, keepdims=True)
+        order = np.where(position < size, (position + 1) % size, position)
+        return data.answered(np.take_along_axis(outcomes(data), order, 1))
+    if data.summed:
+        column = (highest(data) - outcomes(data)).astype(np.float32)
+        return dataclasses.replace(data, **{data.answer: column})
+    possible = data.answers().tolist()
+    others = []
+    for row, outcome in enumerate(outcomes(data).tolist()):
+        own = [value for value in possible if value in set(data.answer_words(row).values())]
+        others.append(own[(own.index(outcome) + 1) % len(own)])
+    return data.answered(np.asarray(others))

@@ -229,8 +229,9 @@ def _yes_or_no(answers: Sequence[Answer], classes: Sequence[str], one_class: str
     for answer in answers:
         said = {*map(name_text, answer.value)}
         for one in classes:
-            change = {} if one_class else {"item": f"{name_text(answer.item)}={one}", "data": {}}
-            each.append(answer._replace(value="yes" if one in said else "no", **change))
+            item = answer.item if one_class else f"{name_text(answer.item)}={one}"
+            data, value = answer.data if one_class else {}, "yes" if one in said else "no"
+            each.append(answer._replace(value=value, item=item, data=data))
     return each
 
 

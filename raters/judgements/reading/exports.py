@@ -14,12 +14,11 @@ from raters.errors import DataError
 from raters.judgements.names import shown
 from raters.judgements.reading import answers as reading
 from raters.judgements.reading.answers import CHOICE, NUMBER, Answer, Table, has_keys, part, plain
-from raters.judgements.reading.arena import arena
 from raters.judgements.reading.argilla import argilla
 from raters.judgements.reading.columns import read_number
 from raters.judgements.reading.files import Several, as_table
 from raters.judgements.reading.label_studio import label_studio
-from raters.judgements.reading.wide import lists
+from raters.judgements.reading.wide import arena, lists
 
 # Keys of the labels of doccano: of classification and spans, and of projects with both.
 _LABELS = ("label", "cats")
