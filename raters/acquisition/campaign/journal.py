@@ -109,10 +109,8 @@ class Journal:
             (application,) = db.execute("PRAGMA application_id").fetchone()
             (version,) = db.execute("PRAGMA user_version").fetchone()
             if (application, version) != (_APPLICATION, _FORMAT):
-                raise DataError(
-                    f"{str(self.path)!r} is no journal of a campaign of this version of raters;"
-                    " name another file"
-                )
+                problem = "is no journal of a campaign of this version of raters"
+                raise DataError(f"{str(self.path)!r} {problem}; name another file")
             (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
             (page_size,) = db.execute("PRAGMA page_size").fetchone()
             if verdict != "ok" or self.path.stat().st_size % page_size:
@@ -145,9 +143,8 @@ class Journal:
 
     def damaged(self, why: object) -> DataError:
         """Error for a journal whose content cannot be right."""
-        return DataError(
-            f"the journal {str(self.path)!r} is damaged ({why}); put a copy of it in its place"
-        )
+        problem = f"the journal {str(self.path)!r} is damaged ({why})"
+        return DataError(f"{problem}; put a copy of it in its place")
 
     # ---------------------------------------------------------------- reading
 
@@ -162,10 +159,8 @@ class Journal:
         """Arrays that the campaign was started with, by name."""
         with transaction(self.path) as db:
             rows = db.execute("SELECT name, value FROM part").fetchall()
-        return {
-            name: np.load(io.BytesIO(zlib.decompress(value)), allow_pickle=False)
-            for name, value in rows
-        }
+        files = {name: io.BytesIO(zlib.decompress(value)) for name, value in rows}
+        return {name: np.load(file, allow_pickle=False) for name, file in files.items()}
 
     def read(self) -> Snapshot:
         """All questions and answers until now."""
@@ -241,11 +236,9 @@ class Journal:
                 return None
             now, places = _now(), range(known + 1, known + 1 + len(questions))
             # A score that is no number is NULL.
-            rows = [
-                (place, one.row, one.annotator, batch + 1, one.score, one.cost, now, None)
-                for place, one in zip(places, questions, strict=True)
-            ]
-            db.executemany("INSERT INTO question VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            for place, (row, annotator, score, cost) in zip(places, questions, strict=True):
+                values = place, row, annotator, batch + 1, score, cost, now, None
+                db.execute("INSERT INTO question VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
             if seen is not None:
                 decision = seen[1]._replace(question=places[0] if places else None)
                 row = (arrived + 1, *decision, now)
@@ -331,10 +324,9 @@ def transaction(
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last of a broken name
         if create:
             raise DataError(f"{str(path)!r} cannot be written: {error}") from error
-        raise DataError(
-            f"the journal {str(path)!r} cannot be used: {error}; try again where another process"
-            " has locked it, and put a copy in its place where it is damaged. Nothing was written"
-        ) from error
+        problem = f"the journal {str(path)!r} cannot be used: {error}; nothing was written"
+        such = "try again where another process has locked it, or put a copy in its place"
+        raise DataError(f"{problem}; {such}") from error
 
 
 def is_new(path: str | Path) -> bool:
@@ -361,7 +353,5 @@ def _create(path: Path, facts: Mapping[str, str], parts: Arrays) -> None:
             for name, array in parts.items():
                 out = io.BytesIO()
                 np.save(out, array, allow_pickle=False)
-                # A pool of all pairs shrinks to a hundredth.
-                db.execute(
-                    "INSERT INTO part VALUES (?, ?)", (name, zlib.compress(out.getvalue(), 1))
-                )
+                part = name, zlib.compress(out.getvalue(), 1)  # all pairs: to a hundredth
+                db.execute("INSERT INTO part VALUES (?, ?)", part)
