@@ -141,10 +141,8 @@ def table_of(
     named = [answer for answer in own if not answer.is_truth]
     if not named:
         others = ", ".join(f"{number} {why}" for why, number in gone.items() if number)
-        raise DataError(
-            f"{tool} has no answer to {name!r} that is no ground truth ({others or 'none at all'});"
-            " export the annotations of those who are to be judged"
-        )
+        problem = f"{tool} has no answer to {name!r} that is no ground truth ({others or 'none'})"
+        raise DataError(f"{problem}; export the annotations of those who are to be judged")
     if form == CHOICE and _are_sides(named):
         form, own = SIDE, [answer._replace(form=SIDE) for answer in own]
         named = [answer for answer in own if not answer.is_truth]
@@ -181,10 +179,8 @@ def _forms(tool: str, answers: Iterable[Answer]) -> dict[str, str]:
     for answer in answers:
         if forms.setdefault(answer.control, answer.form) != answer.form:
             both = f"{forms[answer.control]} and {answer.form}"
-            raise DataError(
-                f"{tool} has answers of two kinds to {answer.control!r} ({both}), as those of two"
-                " projects may be; give one project at a time"
-            )
+            problem = f"{tool} has answers of two kinds to {answer.control!r} ({both})"
+            raise DataError(f"{problem}, as those of two projects; give one project at a time")
     return forms
 
 
@@ -237,10 +233,8 @@ def _yes_or_no(answers: Sequence[Answer], classes: Sequence[str], one_class: str
 
 def _are_sides(answers: Iterable[Answer]) -> bool:
     """True for choices between the two sides of a question that raters wrote."""
-    return all(
-        {"first_name", "second_name"} <= answer.data.keys() and answer.value in _SIDES
-        for answer in answers
-    )
+    names = {"first_name", "second_name"}
+    return all(names <= one.data.keys() and one.value in _SIDES for one in answers)
 
 
 def _named(answers: list[Answer], gone: Counter[str]) -> list[Answer]:
