@@ -229,35 +229,33 @@ class Campaign:
         with self._lock:
             ids = None
             while ids is None:  # when another process has written since: questions may be its
-                snapshot = self._journal.read()
-                questions = self._choose(snapshot, int(size), judges)
-                ids = self._journal.ask(questions, known=len(snapshot)) if questions else []
+                account = self._account()
+                questions, known = self._choose(account, size, judges), len(account.snapshot)
+                ids = self._journal.ask(questions, known=known) if questions else []
         rows = np.array([question.row for question in questions], int)
         scores = np.array([question.score for question in questions], float)
         return self._ledger.table(ids, rows, scores)
 
     def _choose(
-        self, snapshot: Snapshot, size: int, judges: Int[np.ndarray, " annotator"]
+        self, account: Account, size: int, judges: Int[np.ndarray, " annotator"]
     ) -> list[Question]:
         """Choose at most `size` questions to these annotators."""
-        ledger, account = self._ledger, self._ledger.account(snapshot, self.budget)
-        if self._why_done(snapshot, account) is not None:
+        ledger, snapshot = self._ledger, account.snapshot
+        if self._why_done(account) is not None:
             return []
         rows = account.payable[np.isin(ledger.judge[account.payable], judges)]
         if not len(rows):
             return []
-        pending = self.pool.rows(np.sort(snapshot.row[snapshot.open]))
-        state = {"asked": account.asked, "pending": pending}
+        state = {"asked": account.asked, "pending": self.pool.rows(account.waiting)}
         seed, draws = pools.seed_of(self.seed, len(snapshot)), self._posterior(snapshot)
         size = min(size, len(rows))
         chosen = self.policy.choose(draws, self.pool.rows(rows), size, seed=seed, **state)
         questions, left = [], account.left
         for row, score in zip(rows[chosen.rows].tolist(), chosen.score.tolist(), strict=True):
-            judge = int(ledger.judge[row])
-            cost = float(ledger.cost[judge])
-            if cost <= left:
-                left -= cost
-                questions.append(Question(row, judge, score, cost))
+            question = ledger.question(row, score)
+            if question.cost <= left:
+                left -= question.cost
+                questions.append(question)
         return questions
 
     @checked
@@ -295,20 +293,19 @@ class Campaign:
         with self._lock:
             ids = None
             while ids is None:  # when another process has written since: it may be another decision
-                snapshot, stream = self._journal.read(), Stream.of(self._journal, rate)
-                account = self._ledger.account(snapshot, self.budget)
+                account, stream = self._account(), Stream.of(self._journal, rate)
                 questions, best = list[Question](), math.nan
-                if why := self._why_done(snapshot, account):
+                if why := self._why_done(account):
                     why = f"there is nothing more to ask: {why}"
                     seen = Seen(row, math.nan, math.inf, stream.level, stream.rate, None, why)
-                elif why := self._ledger.why_not(snapshot, account, row):
+                elif why := self._ledger.why_not(account, row):
                     seen = stream.seen(row, math.nan, math.inf, False, why)
                 else:
-                    draws, order = self._posterior(snapshot), (self.policy, self.seed)
-                    decided = stream.decide(row, snapshot, self._ledger, account, draws, *order)
+                    draws = self._posterior(account.snapshot)
+                    decided = stream.decide(row, self._ledger, account, draws, self.seed)
                     seen, questions, best = decided
-                arrived = stream.place, seen
-                ids = self._journal.ask(questions, known=len(snapshot), seen=arrived)
+                known, arrived = len(account.snapshot), (stream.place, seen)
+                ids = self._journal.ask(questions, known=known, seen=arrived)
         name = ids[0] if ids else None
         return Decision(bool(ids), name, seen.score, seen.threshold, seen.reason, best)
 
@@ -447,16 +444,19 @@ class Campaign:
     def why_done(self) -> str | None:
         """Reason why there is nothing more to ask, as a sentence; None when there is."""
         with self._lock:
-            snapshot = self._journal.read()
-            return self._why_done(snapshot, self._ledger.account(snapshot, self.budget))
+            return self._why_done(self._account())
+
+    def _account(self) -> Account:
+        return self._ledger.account(self._journal.read(), self.budget)
 
     def _is_known(self, snapshot: Snapshot) -> bool:
         return bool(snapshot.answered.any() or self._base.num_rows)
 
-    def _why_done(self, snapshot: Snapshot, account: Account) -> str | None:
+    def _why_done(self, account: Account) -> str | None:
+        snapshot = account.snapshot
         if not len(account.free):
             asked = "all questions of the pool have been asked, or quotas of annotators are used up"
-            return f"{asked}; waiting for an answer: {snapshot.open.sum()}"
+            return f"{asked}; waiting for an answer: {len(account.waiting)}"
         if not len(account.payable):
             paid, budget = account.paid, account.budget
             return f"the budget is used up: {paid:g} of {budget:g}, open questions included"
@@ -464,7 +464,7 @@ class Campaign:
             return None
         # Open questions are among those that can still be learned from: their answers may change
         # the verdict.
-        pool = self.pool.rows(np.union1d(account.payable, snapshot.row[snapshot.open]))
+        pool = self.pool.rows(np.union1d(account.payable, account.waiting))
         posterior = dataclasses.replace(
             self._posterior(snapshot, always=True), pool=pool, cost=self._ledger.cost
         )
@@ -479,12 +479,12 @@ class Campaign:
         """Status of the campaign: counts, costs, and whether it is done; with `probability` also
         how certain the order or the classes are, which needs a fit when answers are new."""
         with self._lock:
-            snapshot = self._journal.read()
-            answered, judges = snapshot.answered, self.pool.judges
+            account, judges = self._account(), self.pool.judges
+            snapshot, answered = account.snapshot, account.snapshot.answered
             known = probability and self._is_known(snapshot)
             posterior = self._posterior(snapshot, always=True) if known else None
             counts = np.bincount(snapshot.annotator[answered], minlength=len(judges)).tolist()
-            why_done = self._why_done(snapshot, self._ledger.account(snapshot, self.budget))
+            why_done = self._why_done(account)
             groups = answered, snapshot.open, snapshot.withdrawn & ~answered
             batches = int(snapshot.batch.max(initial=-1)) + 1
             spent, committed = (float(snapshot.cost[some].sum()) for some in groups[:2])

@@ -23,8 +23,11 @@ from raters.judgements.display import display_name
 
 
 class Account(NamedTuple):
-    """Rest of a pool and of a budget: rows to ask, and what answers, given or open, have cost."""
+    """Rest of a pool and of a budget: rows that wait for an answer, and rows to ask, and what
+    answers, given or open, have cost."""
 
+    snapshot: Snapshot
+    waiting: Int[np.ndarray, " waiting"]
     free: Int[np.ndarray, " free"]
     payable: Int[np.ndarray, " payable"]
     asked: Int[np.ndarray, " annotator"]
@@ -37,7 +40,7 @@ class Ledger:
     """Accounts of a pool by its quotas, the costs of its annotators, and earlier judgements."""
 
     def __init__(self, pool: Judgements, base: Judgements, policy: Policy, again: bool) -> None:
-        self.pool = pool
+        self.pool, self.policy = pool, policy
         self.judge = np.asarray(pool.codes(pool.judge))
         self.cost = policy.cost_of(pool.judges)
         self._again = again
@@ -57,14 +60,19 @@ class Ledger:
         paid = float(snapshot.cost[counted].sum())
         # A hair more, so that ten times 0.1 fit into 1.
         left = math.inf if budget is None else budget * (1 + 1e-9) - paid
-        return Account(free, free[self.cost[self.judge[free]] <= left], asked, paid, budget, left)
+        waiting, payable = np.sort(snapshot.row[snapshot.open]), self.cost[self.judge[free]] <= left
+        return Account(snapshot, waiting, free, free[payable], asked, paid, budget, left)
 
-    def why_not(self, snapshot: Snapshot, account: Account, row: int) -> str | None:
+    def question(self, row: int, score: float) -> Question:
+        """Question of a row, to be handed out."""
+        judge = int(self.judge[row])
+        return Question(row, judge, score, float(self.cost[judge]))
+
+    def why_not(self, account: Account, row: int) -> str | None:
         """Reason why this row cannot be asked now, as a sentence, or None."""
         code = int(self.judge[row])
         if row not in account.free:
-            same = self._keys[snapshot.row] == self._keys[row]
-            if (same & snapshot.open).any():
+            if self._keys[row] in self._keys[account.waiting]:
                 return "it waits for an answer already"
             if account.asked[code] >= self._quota[code]:
                 return f"the quota of {display_name(self.pool.judges[code])} is used up"
@@ -79,32 +87,27 @@ class Ledger:
         pool, judge = self.pool, self.judge
         columns = list(pool.rows(slice(0, 1)).question_names())
         such = f"question={dict.fromkeys(columns, '...')}"
-        if isinstance(question, Mapping):
-            if set(question) != set(columns):
-                expected = f"give a name for each of {', '.join(columns)}"
-                refuse_data("question", question, expected=expected, instead=such)
-            by = [code for code, name in enumerate(pool.judges) if name == question["by"]]
-            rows = np.flatnonzero(np.isin(judge, by))
-            table, ways = pool.rows(rows).question_names(), [dict(question)]
-            if pool.pair is not None and pool.exchangeable:
-                first, second = pool.pair
-                ways.append({**question, first: question[second], second: question[first]})
-            each = [np.all([table[name] == way[name] for name in table], axis=0) for way in ways]
-            matches = rows[np.any(each, axis=0)]
-        else:
+        if not isinstance(question, Mapping):
             instance("question", question, type(pool), "a question", such)
             if question.num_rows != 1:
                 problem, expected = f"holds {question.num_rows} rows", "give one question at a time"
                 refuse_data("question", problem=problem, expected=expected)
-            asked = question.asked_of(pool)
-            rows = np.flatnonzero(judge == int(asked.codes(pool.judge)[0]))
-            keys, key = np.split(pool.rows(rows).keys(asked), [len(rows)])
-            matches = rows[keys == key[0]]
-        if not len(matches):
+            asked = question.asked_of(pool).question_names()
+            question = {name: column[0] for name, column in asked.items()}
+        if set(question) != set(columns):
+            expected = f"give a name for each of {', '.join(columns)}"
+            refuse_data("question", question, expected=expected, instead=such)
+        by = [code for code, name in enumerate(pool.judges) if name == question["by"]]
+        rows = np.flatnonzero(np.isin(judge, by))
+        table, ways = pool.rows(rows).question_names(), [dict(question)]
+        if pool.pair is not None and pool.exchangeable:
+            first, second = pool.pair
+            ways.append({**question, first: question[second], second: question[first]})
+        each = [np.all([table[name] == way[name] for name in table], axis=0) for way in ways]
+        if not np.any(each):
             expected = "start a campaign whose pool has every question that may arrive"
-            shown = question if isinstance(question, Mapping) else type(question).__name__
-            refuse_data("question", shown, "is none of this campaign's pool", expected)
-        return int(matches[0])
+            refuse_data("question", question, "is none of this campaign's pool", expected)
+        return int(rows[np.any(each, axis=0)][0])
 
     # ---------------------------------------------------------------- tables
 
@@ -236,20 +239,13 @@ class Stream(NamedTuple):
         return Seen(row, score, threshold, level, self.rate, None, reason)
 
     def decide(
-        self,
-        row: int,
-        snapshot: Snapshot,
-        ledger: Ledger,
-        account: Account,
-        posterior: Posterior,
-        policy: Policy,
-        seed: int,
+        self, row: int, ledger: Ledger, account: Account, posterior: Posterior, seed: int
     ) -> tuple[Seen, list[Question], float]:
         """Decision on a question, given the open ones; the question if asked; `Decision.best`."""
         scored = [place for place, seen in enumerate(self.recent) if not math.isnan(seen.score)]
         rows = [*(self.recent[place].row for place in scored), row]
-        new, pool = seed_of(seed, 3, self.place), ledger.pool
-        size, pending = min(_OTHERS, pool.num_rows), pool.rows(np.sort(snapshot.row[snapshot.open]))
+        new, pool, policy = seed_of(seed, 3, self.place), ledger.pool, ledger.policy
+        size, pending = min(_OTHERS, pool.num_rows), pool.rows(account.waiting)
         others = np.random.default_rng(new).choice(pool.num_rows, size, replace=False)
         questions = pool.rows(np.concatenate([rows, others]))
         score = policy.values(posterior, questions, seed=new, pending=pending)[: len(rows)]
@@ -265,7 +261,7 @@ class Stream(NamedTuple):
         else:
             side = "above" if value > threshold else "below" if value < threshold else "at"
             reason = f"its score {value:.3g} is {side} the threshold {threshold:.3g}"
-        asks = [Question(row, judge, value, float(ledger.cost[judge]))] if ask else []
+        asks = [ledger.question(row, value)] if ask else []
         # By chance nothing is better than anything else.
         best = math.nan if chooses_at_random(policy) else float(score.max())
         return self.seen(row, value, threshold, ask, reason), asks, best
