@@ -29,11 +29,8 @@ Weight = Float[Array, "chain draw"] | Float[Array, "chain draw question"]
 # numbers (16 MB, which caches hold).
 _NUMBERS = 1 << 22
 _MOST_ROWS, _FEWEST_ROWS = 1 << 14, 1 << 8
-# What to write in place of a target or a rule that needs what the model has not, by `has_truth`.
-_INSTEAD = {
-    "target": ("'everything'", "'truth'"),
-    "stop": ("rt.acquisition.GainBelow(0.01)", "rt.acquisition.ExpectedAccuracy(0.95)"),
-}
+# What to write in place of a target or a rule that needs what the model has not.
+_INSTEAD = {"target": "target='everything'", "stop": "stop=rt.acquisition.GainBelow(0.01)"}
 
 
 class AnswerProbs(NamedTuple):
@@ -199,9 +196,8 @@ class Posterior:
     def site(self, name: str, parameter: str = "target") -> Float[Array, "chain draw ..."]:
         """Draws of a site, which this parameter asks for."""
         if name not in self.draws:
-            problem = f"needs draws of {name}, and {type(self.model).__name__} has none"
-            instead = f"{parameter}={_INSTEAD[parameter][self.program.has_truth]}"
-            refuse(parameter, problem=problem, expected="choose another", instead=instead)
+            problem, such = f"needs draws of {name}, and the model has none", _INSTEAD[parameter]
+            refuse(parameter, problem=problem, expected="choose another", instead=such)
         return jnp.asarray(self.draws[name])
 
     def answer_probs(

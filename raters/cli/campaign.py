@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from argparse import Namespace
 from collections.abc import Iterable
 from functools import partial
@@ -323,17 +322,15 @@ def files_for(
     tool: str, out: Path, questions: xr.Dataset, text_of: dict[Any, str] | None, *, ties: bool
 ) -> Files:
     """Files of questions for another tool, and of its interface."""
-    content: Any
     if tool == "label-studio":
         content = formats.to_label_studio(questions, text_of)
-        settings = formats.label_studio_config(questions, ties=ties)
+        settings: Any = formats.label_studio_config(questions, ties=ties)
     else:
         content = formats.to_argilla(questions, text_of)
-        fields = formats.argilla_settings(questions, ties=ties)
-        settings = json.dumps(fields, indent=1, ensure_ascii=False)
-    tasks = json.dumps(content, indent=1, ensure_ascii=False)
-    written = {out.name: tasks, files.companion(out, _MARK[tool]).name: settings}
-    return {name: partial(files.write_text, text) for name, text in written.items()}
+        settings = formats.argilla_settings(questions, ties=ties)
+    written = {out.name: content, files.companion(out, _MARK[tool]).name: settings}
+    texts = {n: one if isinstance(one, str) else files.as_text(one) for n, one in written.items()}
+    return {name: partial(files.write_text, text) for name, text in texts.items()}
 
 
 # ---------------------------------------------------------------- serve
@@ -346,13 +343,10 @@ def serve(given: Namespace) -> None:
     except ImportError as error:
         message = f"{error.name} is not installed; install raters with its extra `serve`"
         raise SettingError(message) from error
-    reading.kind_asked(given.kind)  # imports it
-    campaign = Campaign.open(given.journal)
+    campaign = _opened(given)
     path = given.tokens or files.companion(given.journal, "-tokens.csv")
     tokens = server.tokens_of(path, campaign)
     desk = server.Desk(campaign, texts_of(given.texts), ties_of(campaign))
     address = f"http://{given.host}:{given.port}"
-    note(
-        f"serving {given.journal} at {address}/#TOKEN; tokens of people are in {path}", given.quiet
-    )
+    note(f"serving {given.journal} at {address}/#TOKEN; tokens are in {path}", given.quiet)
     server.serve(server.application(desk, tokens), given.host, given.port)

@@ -32,6 +32,7 @@ from raters.errors.validation import share
 from raters.fitting.result import check_several, model_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import dashed
+from raters.judgements.reading.features import OF_ITEMS, in_units_of_users
 from raters.judgements.reading.files import content_of, read_table, table_format
 from raters.kinds import kind_of, registered_kinds
 from raters.kinds.shapes import shapes_of
@@ -59,9 +60,8 @@ def audit(given: Namespace) -> None:
     files.check_writable(given.out, given, names=("result.nc", "summary.json"))
     with collected_warnings() as caught:
         result, page, parts, items = _audited(given)
-        labels: dict[Path, Callable[[Path], object]] = {}
-        if items is not None:  # Without them, labels are refused before the fit.
-            labels = {path: _labels_writer(path, items, given) for path in given.labels}
+        # Without items, labels are refused before the fit.
+        labels = {path: _labels_writer(path, items, given) for path in given.labels}
         facts = {"settings": vars(given), "warnings": caught}
         facts |= {"with": {name: part.table for name, part in parts.items()}}
         # Figures go with a report, since drawing them takes seconds.
@@ -101,7 +101,7 @@ def _check_labels(given: Namespace) -> None:
         files.check_writable(path, given, option="--labels")
 
 
-def _labels_writer(path: Path, items: xr.Dataset, given: Namespace) -> Callable[[Path], object]:
+def _labels_writer(path: Path, items: Any, given: Namespace) -> Callable[[Path], object]:
     """Writer of labels with their probabilities: as a table, or into the export that was read."""
     if path.suffix.lower() != ".json":
         return partial(write_table, items.to_dataframe().reset_index())
@@ -116,8 +116,7 @@ def _into_export(fill: Callable[..., list[dict[str, Any]]], table: Any, given: N
     if not isinstance(content, list):
         expected = "give JSON of Label Studio or records of Argilla, or write a table (.csv)"
         raise DataError(f"{str(given.file)!r} has no tasks that could be written; {expected}")
-    tasks = fill(content, table, control=given.control)
-    return json.dumps(tasks, indent=1, ensure_ascii=False)
+    return files.as_text(fill(content, table, control=given.control))
 
 
 def _check_reports(paths: Sequence[Path], given: Namespace, option: str) -> None:
@@ -149,9 +148,9 @@ def _audited(
 ) -> tuple[xr.DataTree, rt.reporting.Report, dict[str, Part], xr.Dataset | None]:
     """The fit, the report on it, what was asked for beside it, and labels of the items."""
     names = [name.strip() for name in given.more.split(",") if name.strip()]
-    for name in names:
-        if name not in (*_PARTS, "influence"):
-            refuse("more", name, "is unknown", f"choose some of {', '.join(_PARTS)}, influence")
+    if unknown := set(names) - {*_PARTS, "influence"}:
+        expected = f"choose some of {', '.join(_PARTS)}, influence"
+        refuse("more", ",".join(unknown), "is unknown", expected)
     gold = [read_table(path) for path in given.gold]
     threshold, drop = getattr(given, "threshold", None), getattr(given, "drop", False)
     check_limits(0.0 if threshold is None else threshold, given.level, 0.05, 5)
@@ -173,8 +172,7 @@ def _audited(
         refuse("labels", given.labels, problem, "leave it out")
     trusted_codes(program.data, given.reference)
     if truths is None and (gold or given.reference):
-        many = task.kind.words.many
-        raise SettingError(f"--gold and --reference need a calibration, and {many} have none")
+        raise SettingError("--gold and --reference need a calibration, and this kind has none")
     if known is not None and truths is not None and not truths.number(program.data, known):
         refuse("gold", problem="holds no truth", expected=f"fill in its column {truths.answer!r}")
     # Log-likelihoods of single judgements are most of a result, and nothing of an audit.
@@ -312,10 +310,8 @@ def _update(given: Namespace) -> None:
         files.write_file(given.out, partial(files.to_netcdf, updated.result), given.force)
     if len(updated.changes):
         show(updated.changes.head(40))
-    else:
-        note("no rank, label or verdict changed", given.quiet)
-    how = f"by weights (Pareto k̂ {updated.pareto_k:.2f})"
-    how = how if np.isfinite(updated.pareto_k) else "by another fit"
+    weighted = f"by weights (Pareto k̂ {updated.pareto_k:.2f})"
+    how = weighted if np.isfinite(updated.pareto_k) else "by another fit"
     seconds = f"{updated.result.attrs['seconds']:.1f} s"
     note(f"wrote {given.out}; {len(updated.changes)} changes, {how}, {seconds}", given.quiet)
 
@@ -424,10 +420,9 @@ def simulate(given: Namespace) -> None:
     names = {axis: list(names) for axis, names in data.coords.items()}
     text = as_json({"design": given.design, "seed": seed, "names": names, "truth": truth})
     table, kind = pd.DataFrame(data.to_frame()), kind_of(data)
-    if getattr(data, "feature_names", ()) and kind.name == "labels":  # Before scaling.
-        raw = (np.asarray(data.features) * data.scale + data.centre)[:, 1:]
-        columns = raw[np.asarray(data.item)].T
-        table = table.assign(**dict(zip(data.feature_names[1:], columns, strict=True)))
+    if getattr(data, "feature_names", ()) and kind.name == "labels":
+        raw, columns = in_units_of_users(data, OF_ITEMS)
+        table[list(columns[1:])] = np.asarray(raw)[np.asarray(data.item), 1:]
     outputs: Files = {out.name: partial(write_table, table, people=False)}
     outputs[truth_file.name] = partial(files.write_text, text)
     files.write_folder(out.parent, outputs, given.force)

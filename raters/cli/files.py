@@ -162,6 +162,11 @@ def write_table(table: pd.DataFrame, path: Path, *, people: bool = True) -> None
         write_csv(table, path, "\t" if kind == "TSV" else ",", people=people)
 
 
+def as_text(content: Any) -> str:
+    """Content as JSON for people."""
+    return json.dumps(content, indent=1, ensure_ascii=False)
+
+
 def write_text(text: str, path: Path) -> None:
     path.write_text(text, encoding="utf-8")
 
@@ -202,8 +207,7 @@ def write_folder(
             gone = [name for name in old if _is_unchanged(folder / name, known)]
             left = {name: known[name] for name in known if name not in gone}
             written = {name: (_checksum(stage / name), whole) for name in files}
-            text = json.dumps({"files": left | written}, indent=1, ensure_ascii=False)
-            write_text(text, stage / MANIFEST)
+            write_text(as_text({"files": left | written}), stage / MANIFEST)
             for name in (*files, MANIFEST):
                 os.replace(stage / name, folder / name)
             for name in gone:

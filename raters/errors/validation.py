@@ -260,8 +260,8 @@ def _choice(annotation: Any) -> _Choice | None:
         return _OWN
     if origin is Literal:
         options = typing.get_args(annotation)
-        words = tuple([option for option in options if isinstance(option, str)])
-        return _Choice(functools.partial(_is_word, options), "one of the words", options=words)
+        texts = tuple([option for option in options if isinstance(option, str)])
+        return _Choice(functools.partial(_is_word, options), "one of the words", options=texts)
     if origin in _PLAIN:
         return _PLAIN[origin]
     if not isinstance(origin, type) or origin.__name__ in _ELSEWHERE:

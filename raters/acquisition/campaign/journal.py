@@ -237,12 +237,12 @@ class Journal:
             now, places = _now(), range(known + 1, known + 1 + len(questions))
             # A score that is no number is NULL.
             for place, (row, annotator, score, cost) in zip(places, questions, strict=True):
-                values = place, row, annotator, batch + 1, score, cost, now, None
-                db.execute("INSERT INTO question VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+                asked = place, row, annotator, batch + 1, score, cost, now, None
+                db.execute("INSERT INTO question VALUES (?, ?, ?, ?, ?, ?, ?, ?)", asked)
             if seen is not None:
                 decision = seen[1]._replace(question=places[0] if places else None)
-                row = (arrived + 1, *decision, now)
-                db.execute("INSERT INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+                values = (arrived + 1, *decision, now)
+                db.execute("INSERT INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
         return [self.id_of(place) for place in places]
 
     def tell(
