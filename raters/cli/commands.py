@@ -359,12 +359,13 @@ def suggest(given: Namespace) -> None:
         pool = _pool_of(task.program, **pool_options(given))
         result = task.fit(log_likelihood=False)
         table = _questions(task, result, pool, policy=policy, batch_size=given.batch_size)
-    if as_tasks:
-        tasks = _into_export(formats.relabel_queue, table, given)
-        files.write_file(given.out, partial(files.write_text, tasks), given.force)
-        note(f"wrote the tasks of {len(table)} questions to {given.out}", given.quiet)
-    else:
-        files.write_asked(table, given)
+    if given.out is not None:
+        write = partial(write_table, table)
+        if as_tasks:
+            tasks = _into_export(formats.relabel_queue, table, given)
+            write = partial(files.write_text, tasks)
+        files.write_file(given.out, write, given.force)
+        note(f"wrote {len(table)} questions to {given.out}", given.quiet)
     show(table)
 
 

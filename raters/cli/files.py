@@ -14,7 +14,6 @@ import warnings
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,13 +138,6 @@ def check_table(given: Namespace) -> None:
     if given.out is not None:
         table_format(given.out, written=True)
         check_writable(given.out, given)
-
-
-def write_asked(table: pd.DataFrame, given: Namespace) -> None:
-    """Write a table where one is asked for."""
-    if given.out is not None:
-        write_file(given.out, partial(write_table, table), given.force)
-        note(f"wrote {len(table)} rows to {given.out}", given.quiet)
 
 
 def write_table(table: pd.DataFrame, path: Path, *, people: bool = True) -> None:

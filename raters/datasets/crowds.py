@@ -360,12 +360,11 @@ def choice_crowd(
     check_sizes(num_choosers=num_choosers, choices_per_chooser=choices_per_chooser)
     check_sizes(num_features=num_features)
     check_sizes(2, num_alternatives=num_alternatives)
-    if available != 1:
-        share("available", available)
+    for name, value, end in (("available", available, 1), ("correlation", correlation, 0)):
+        if value != end:
+            share(name, value)
     if spread != 0:
         positive("spread", spread)
-    if correlation != 0:
-        share("correlation", correlation)
     number = num_choosers * choices_per_chooser
     check_amount("num_choosers", num_choosers, number * num_alternatives * num_features)
     rng = np.random.default_rng(seed)

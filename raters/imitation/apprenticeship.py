@@ -87,7 +87,12 @@ def feature_matching(mdp: MDP, demonstrator: ArrayLike, *, rounds: int = 500) ->
         corners.append(features_of(mdp, visits[-1]))
         # No mixture of all policies is nearer than this margin.
         least = max(least, float(direction @ (target - corners[-1])))
-        mixed = _nearest(np.array(corners) - target)
+        # The mixture of corners nearest to the target (Lawson and Hanson 1974, ch. 23).
+        away = np.array(corners) - target
+        scaled = away.T / max(float(np.abs(away).max()), 1e-300)
+        rows = np.vstack([scaled, np.ones(len(away))])
+        weights, _ = nnls(rows, np.eye(len(rows))[-1])
+        mixed = weights / weights.sum()
         apart = target - mixed @ np.array(corners)
     value = float(np.linalg.norm(apart))
     if value - least > near:
@@ -95,14 +100,6 @@ def feature_matching(mdp: MDP, demonstrator: ArrayLike, *, rounds: int = 500) ->
         warn_unconverged(f"{above}; take more rounds")
     policy = clone(mdp, np.tensordot(mixed, np.array(visits), 1), pseudo_counts=0.0)
     return Apprentice(policy, apart / max(value, 1e-300), value, max(value - least, 0.0))
-
-
-def _nearest(corners: Float[np.ndarray, "corner feature"]) -> Float[np.ndarray, " corner"]:
-    """Weights of the mixture of corners nearest to the origin (Lawson and Hanson 1974, ch. 23)."""
-    scale = max(float(np.abs(corners).max()), 1e-300)
-    rows = np.vstack([corners.T / scale, np.ones(len(corners))])
-    weights, _ = nnls(rows, np.eye(len(rows))[-1])
-    return np.asarray(weights / weights.sum())
 
 
 @checked
