@@ -5,21 +5,18 @@ from __future__ import annotations
 import re
 import tempfile
 import warnings
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from raters.errors import BackendError, ConvergenceWarning, DataWarning
 from raters.errors.validation import checked
 from raters.fitting.fit import fit
-from raters.fitting.result import check_data, draws_of
+from raters.fitting.result import check_data
 from raters.inference import Backend
-from raters.inference.modes import Images, image_of, images, mirrored
 from raters.judgements.base import Judgements
 from raters.model import Model
 from raters.program import Program
@@ -36,14 +33,13 @@ def check_backend(backend: Backend, model: Model[Any], data: Judgements, *, seed
     What it says to cite, if anything, is BibTeX. A back-end that cannot run says so in one
     sentence, which `raters.fit` raises. Otherwise its result passes `check_result`; the same seed
     gives the same draws and another seed others; a further run on data of equal shape compiles
-    nothing; the result survives netCDF; an approximate back-end stores ``log_p`` and ``log_q``; an
-    exact one comes back from the mirror image that a declared `raters.model.Sign` or
-    `raters.model.Exchange` leads to; and convergence warnings carry numbers.
+    nothing; the result survives netCDF; an approximate back-end stores ``log_p`` and ``log_q``; and
+    convergence warnings carry numbers.
 
     Parameters
     ----------
     backend : Backend
-        With few draws, as it runs four times, and once more for a model with mirror images.
+        With few draws, as it runs four times.
     model : Model
     data : Judgements
         A small table with outcomes.
@@ -79,8 +75,6 @@ def check_backend(backend: Backend, model: Model[Any], data: Judgements, *, seed
         stats = result["sample_stats"].data_vars if "sample_stats" in result.children else ()
         missing = {"log_p", "log_q"} - set(stats)
         assert not missing, f"{name} is approximate and does not store {missing}, which LOO needs"
-    elif images(Program(model, data)):
-        _check_mirrored(backend, model, data, result, seed)
     _check_no_compilation(backend, model, data, seed)
     with tempfile.TemporaryDirectory() as folder:
         result.to_netcdf(path := Path(folder) / "result.nc")
@@ -100,43 +94,6 @@ def _run(backend: Backend, model: Model[Any], data: Judgements, seed: int) -> xr
         elif not issubclass(entry.category, DataWarning):
             warnings.warn_explicit(entry.message, entry.category, entry.filename, entry.lineno)
     return result
-
-
-def _check_mirrored(
-    backend: Backend, model: Model[Any], data: Judgements, result: xr.DataTree, seed: int
-) -> None:
-    """Check that chains from a result's mirror image end in either world as often as its own."""
-    program = Program(model, data)
-    for move in images(program):
-        if move.parts:
-            continue  # Of parts of the data; tests/inference/test_mirror.py has some.
-        image = result.copy(deep=True)
-        posterior = image["posterior"]
-        values = {name: posterior.dataset[name].values for name in program.sites}
-        for name, moved in mirrored(move.symmetry, values, _reversal(move)).items():
-            posterior[name] = posterior.dataset[name].copy(data=np.asarray(moved))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            again = fit(model, data, backend, seed=seed, start=image, progress=False)
-        share, other = (_share_of_likelier(program, move, tree) for tree in (result, again))
-        assert abs(share - other) < 0.5, (
-            f"{type(backend).__name__} stays in the world where it sets out: {share:.0%} of draws,"
-            f" and {other:.0%} from their mirror image, are in the likelier; see {move.symmetry}"
-        )
-
-
-def _share_of_likelier(program: Program[Any], move: Images, result: xr.DataTree) -> float:
-    """Share of the draws whose mirror image has the lower density."""
-    draws, _ = draws_of(program, result)
-    data = jax.tree.map(jnp.asarray, program.data)
-    given = partial(image_of, program.model, move.kind, data)
-    odds = jax.lax.map(lambda values: given(values, _reversal(move))[1], draws)
-    return float((np.asarray(odds) < 0).mean())
-
-
-def _reversal(move: Images) -> np.ndarray:
-    """The order of the classes that is the reverse of the declared one."""
-    return np.arange(len(move.orders[0]))[::-1]
 
 
 def _check_no_compilation(backend: Backend, model: Model[Any], data: Judgements, seed: int) -> None:
