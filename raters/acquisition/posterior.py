@@ -130,11 +130,6 @@ class Posterior:
         """Effective number of the weighted draws, :math:`1 / \\sum w^2`."""
         return float(1.0 / np.square(self.weight).sum())
 
-    @property
-    def independent_draws(self) -> float:
-        """Effective number of independent draws, by the weights and the diagnostics of the fit."""
-        return min(self.effective_draws, self.independent)
-
     def after(self, data: Judgements) -> Posterior:
         """Weight the same draws by the likelihood of the answers since; `data` are *all* judgements
         so far, those that were fitted among them, with the same names."""

@@ -305,8 +305,8 @@ class Epig(Criterion):
         def in_slices(piece: Any) -> Scores:
             """Scores in slices: the joint table is as large as questions × targets."""
             begins = range(0, piece.num_rows, _SLICE)
-            slices = [piece.rows(slice(begin, begin + _SLICE)) for begin in begins]
-            return jnp.concatenate([score(some) for some in slices])
+            slices = [score(piece.rows(slice(begin, begin + _SLICE))) for begin in begins]
+            return jnp.concatenate(slices)
 
         return in_slices
 

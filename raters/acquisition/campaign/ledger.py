@@ -137,12 +137,11 @@ class Ledger:
         """Table of all questions ever handed out, with their batch, status and answer."""
         status = np.where(snapshot.withdrawn, "withdrawn", "open")
         status = np.where(snapshot.answered, "answered", status).astype(object)
-        answer = [
-            "" if np.isnan(outcome) else self.pool.words_of(row, outcome)
-            for row, outcome in zip(snapshot.row.tolist(), snapshot.value.tolist(), strict=True)
-        ]
-        columns = {"batch": snapshot.batch, "status": status, "answer": np.array(answer, object)}
+        answer = np.full(len(snapshot), "", object)
+        for place in np.flatnonzero(snapshot.answered):
+            answer[place] = self.pool.words_of(int(snapshot.row[place]), snapshot.value[place])
         table = self.table(ids, snapshot.row, snapshot.score)
+        columns = {"batch": snapshot.batch, "status": status, "answer": answer}
         return table.assign({name: ("id", column) for name, column in columns.items()})
 
     def stream(self, seen: list[Seen], ids: list[str]) -> xr.Dataset:

@@ -141,7 +141,7 @@ class OrderIsRight(_AtLeast):
         if self.top is not None:
             at_most("top", self.top, reward.shape[1], "items")
             drawn, estimate = (np.sort(order[..., : self.top], -1) for order in (drawn, estimate))
-        number = posterior.independent_draws
+        number = min(posterior.effective_draws, posterior.independent)
         return float(weight[(drawn == estimate).all(1)].sum()) * number / (number + 1)
 
     def check(self, posterior: Posterior, draws: int) -> None:

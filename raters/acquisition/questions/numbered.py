@@ -159,10 +159,10 @@ def _usual(rankings: Rankings, num_items: int) -> tuple[int, int, bool]:
     shapes = np.stack([sizes, np.asarray(rankings.depth), lowest], 1)
     each, place = np.unique(shapes, axis=0, return_inverse=True)
     size, depth, named = each[np.bincount(place.ravel(), np.asarray(rankings.weight)).argmax()]
-    if size > _MOST_USUAL:
-        # Of a race of dozens only some are worth a question; all of these are to be placed.
-        return _MOST_USUAL, _MOST_USUAL if depth + named >= _MOST_USUAL else int(depth), bool(named)
-    return int(size), int(depth), bool(named)
+    # Of a race of dozens only some are worth a question; all of these are to be placed.
+    if size > _MOST_USUAL and depth + named >= _MOST_USUAL:
+        depth = _MOST_USUAL
+    return min(int(size), _MOST_USUAL), int(depth), bool(named)
 
 
 def subsets(

@@ -34,11 +34,9 @@ def codes_of(annotator: Any, pool: Judgements, parameter: str) -> Int[np.ndarray
 def check_askable(data: Judgements | type[Judgements], name: str) -> None:
     """Raise unless the rows of the data are questions by themselves."""
     if data.answer_scale == "choice":
-        raise SettingError(
-            f"raters does not suggest which {plural(data.row)} to offer next; where each is of two"
-            " things, read the answers as rt.Comparisons",
-            parameter=name,
-        )
+        problem = f"raters does not suggest which {plural(data.row)} to offer next"
+        such = "where each is of two things, read the answers as rt.Comparisons"
+        raise SettingError(f"{problem}; {such}", parameter=name)
 
 
 def prepared(pool: Any, data: Any | None) -> tuple[Any, Any]:
