@@ -216,10 +216,10 @@ def measures(posterior: Posterior, truth: Mapping[str, Any]) -> dict[str, float]
     if "reward" in truth and "reward" in posterior.draws and np.ndim(truth["reward"]) == 1:
         real, drawn = np.asarray(truth["reward"], float), posterior.draws["reward"]
         values["tau"] = float(kendalltau(np.tensordot(weight, drawn, 2), real).statistic)
-        first, second = np.triu_indices(len(real), 1)
-        if len(first) > 2000:
-            rows = np.random.default_rng(0).choice(len(first), 2000, replace=False)
-            first, second = first[rows], second[rows]
+        pairs = np.stack(np.triu_indices(len(real), 1))
+        if pairs.shape[1] > 2000:
+            pairs = pairs[:, np.random.default_rng(0).choice(pairs.shape[1], 2000, replace=False)]
+        first, second = pairs
         is_below = drawn[..., first] - drawn[..., second] < real[first] - real[second]
         below = np.tensordot(weight, is_below.astype(np.float32), 2)
         values["coverage"] = float(((below > 0.05) & (below < 0.95)).mean())
@@ -311,9 +311,9 @@ def probs_under(
     def under_truth(piece: Any) -> Float[np.ndarray, "answer row"]:
         # (class, answer, question)
         table = np.asarray(known.answer_probs(piece, by_class=True).table)[0]
-        of = np.zeros(table.shape[-1], int)
-        if latent is not None:
-            of = np.asarray(truth[latent.name])[np.asarray(piece.codes(latent.unit))]
+        if latent is None:
+            return table[0]
+        of = np.asarray(truth[latent.name])[np.asarray(piece.codes(latent.unit))]
         return np.asarray(table[of, :, np.arange(len(of))].T)
 
     return known.by_pieces(pool, under_truth)

@@ -79,14 +79,3 @@ def as_reference(reference: ArrayLike | None, shape: tuple[int, ...]) -> Batch:
     if base.ndim > len(shape) or base.shape != shape[len(shape) - base.ndim :]:
         refuse_shape("reference", base, f"it must be {shape}, or the last axes of it")
     return np.broadcast_to(base, shape)
-
-
-def with_prompts(
-    name: str, array: Float[np.ndarray, "type *prompt response"]
-) -> Float[np.ndarray, "type prompt response"]:
-    """Add the axis of prompts where there is one prompt."""
-    if array.ndim not in (2, 3):
-        instead = f"{name}=[{name}] for one type" if array.ndim == 1 else None
-        expected = "it must be (type, prompt, response) or (type, response)"
-        refuse_shape(name, array, expected, instead)
-    return array if array.ndim == 3 else array[:, None]

@@ -70,7 +70,12 @@ def regret_matrix(
      [0.55 0.  ]]
     """
     positive("beta", beta)
-    probs = checks.with_prompts("policies", checks.as_policy("policies", policies))
+    probs = checks.as_policy("policies", policies)
+    if probs.ndim not in (2, 3):
+        such = "policies=[policies] for one type" if probs.ndim == 1 else None
+        expected = "it must be (type, prompt, response) or (type, response)"
+        checks.refuse_shape("policies", probs, expected, such)
+    probs = probs if probs.ndim == 3 else probs[:, None]
     base = checks.as_reference(reference, probs.shape[1:])
     possible = (probs > 0).any(0)
     for name, table in (("policies", probs), ("reference", base)):
