@@ -38,6 +38,11 @@ MODULES = {
 _ALONE = {
     "raters.program": ["LatentClass", "Program", "Site"],
     "raters.acquisition.batches": ["BatchBald", "Power", "SparseSubset"],
+    "raters.acquisition.formats": [
+        *("Imported", "argilla_settings", "from_argilla", "from_label_studio"),
+        *("label_studio_config", "relabel_queue", "to_argilla", "to_label_studio"),
+        "with_predictions",
+    ],
     "raters.acquisition.scores": [
         *("About", "Bald", "CommitteeDivergence", "Epig", "LeastConfidence"),
         *("VarianceReduction", "VoteEntropy"),

@@ -127,8 +127,7 @@ class SpanningTree(Batch):
     def chooser(self, task: Task) -> Chooser:
         """Choose by score, without cycles."""
         if task.questions.pair is None:
-            kind = type(task.questions).__name__
-            self._refuse(f"connects items by comparisons, and these questions are {kind}")
+            self._refuse("connects items by comparisons, and these questions are of another kind")
         return _Tree(task)
 
 
@@ -301,10 +300,9 @@ class _JointInformation(_Shortlist):
         self.given = self.weight[:, None].astype(np.float64)
 
     def gain(self) -> Float[np.ndarray, " short"]:
-        left = _conditional_entropy(
-            self.p_configuration.astype(np.float32), self.given.astype(np.float32), self.probs
-        )
-        return np.asarray(np.maximum(np.asarray(left) - self.noise, 0.0))
+        configurations = self.p_configuration.astype(np.float32), self.given.astype(np.float32)
+        left = np.asarray(_conditional_entropy(*configurations, self.probs))
+        return np.asarray(np.maximum(left - self.noise, 0.0))
 
     def add(self, place: int) -> None:
         taken = self.probs[:, :, place].astype(np.float64)

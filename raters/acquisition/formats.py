@@ -20,26 +20,14 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 import xarray as xr
 
-from raters.errors import DataError, DataWarning, refuse
+from raters.errors import DataError, DataWarning, refuse, refuse_data
 from raters.errors.validation import boolean, checked, instance
 from raters.judgements.comparisons import Side
 from raters.judgements.names import check_once, name_list, name_text, shorten, shown
 from raters.judgements.reading.answers import Table, has_keys, part
 from raters.judgements.reading.argilla import responses
 from raters.judgements.reading.exports import recognised
-from raters.judgements.reading.label_studio import annotations_in
-
-__all__ = [
-    "Imported",
-    "argilla_settings",
-    "from_argilla",
-    "from_label_studio",
-    "label_studio_config",
-    "relabel_queue",
-    "to_argilla",
-    "to_label_studio",
-    "with_predictions",
-]
+from raters.judgements.reading.label_studio import Annotation, annotations_in
 
 # Columns of questions that are not names of what is asked about.
 _BESIDE = {"by", "score", "answers", "batch", "status", "answer"}
@@ -48,7 +36,7 @@ _SIDES = ("first", "second", "tie")
 # Characters that XML cannot hold, in whatever spelling (https://www.w3.org/TR/xml/#charsets).
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-# Moment of a response, its question, its person, and the answer, None where it was skipped.
+# Moment of a response, its question, its users, and the answer, None where it was skipped.
 _Response = tuple[str, str, Any, Any]
 
 
@@ -70,7 +58,7 @@ def roles_of(questions: xr.Dataset, ties: bool = False) -> list[str]:
     roles = [str(name) for name in questions.data_vars if name not in _BESIDE]
     if "id" not in questions.coords or "by" not in questions or not roles:
         expected, such = "give a table of questions", "campaign.ask()"
-        refuse("questions", questions, expected=expected, instead=such, error=DataError)
+        refuse_data("questions", questions, expected=expected, instead=such)
     boolean("ties", ties)
     if ties and "pair" not in questions.attrs:
         refuse("ties", ties, expected="it is for questions about two items; leave it out")
@@ -86,7 +74,7 @@ def all_answers(questions: xr.Dataset) -> list[str]:
     if not answers or questions.attrs.get("ordered"):
         problem = "have no list of answers to choose from"
         expected = "write the answers into a table, such as 'tea > milk > beer', the best first"
-        refuse("questions", problem=problem, expected=expected, error=DataError)
+        refuse_data("questions", problem=problem, expected=expected)
     return [name_text(name) for name in answers]
 
 
@@ -122,7 +110,7 @@ def rows_of(questions: xr.Dataset, texts: Mapping[Any, str] | None) -> Iterator[
     for name, text in lookup.items():
         if not isinstance(text, str) or not text.strip():
             problem, expected = f"has {text!r} for {name!r}", "every text must be one to read"
-            refuse("texts", problem=problem, expected=expected, error=DataError)
+            refuse_data("texts", problem=problem, expected=expected)
     columns = {name: questions[name].values.tolist() for name in (*roles, "by", "id")}
     for place, question in enumerate(columns["id"]):
         answers = questions["answers"].values[place] if "answers" in questions else ()
@@ -141,7 +129,7 @@ def _text_of(name: str, answers: Sequence[str], lookup: Mapping[str, str]) -> st
     missing = [answer for answer in answers if answer not in lookup] or [name] * (not answers)
     if missing:
         problem, expected = f"has none for {missing[0]!r}", "give one for every name"
-        refuse("texts", problem=problem, expected=expected, error=DataError)
+        refuse_data("texts", problem=problem, expected=expected)
     return "\n\n".join(f"{answer}: {lookup[answer]}" for answer in answers)
 
 
@@ -191,7 +179,7 @@ def _quoted(text: str) -> str:
     """Text as an attribute of XML."""
     if wrong := _NO_XML.search(text):
         problem = f"has an answer with the character {wrong[0]!r}, which XML cannot hold"
-        refuse("questions", problem=problem, expected="leave it out", error=DataError)
+        refuse_data("questions", problem=problem, expected="leave it out")
     return quoteattr(text)
 
 
@@ -201,19 +189,16 @@ def from_label_studio(
     """Read answers from the JSON export of Label Studio (not JSON-MIN, which does not say who
     skipped a task); `people` maps its users to annotators."""
     asked: dict[str, Any] = {}
-    responses: list[_Response] = []
     tasks = _entries(export, "annotations")
     for task in tasks:
-        data = part(task, "data", Mapping) or {}
         if (question := _question_of(task)) is None:
             raise DataError(f"a task has no 'question_id' in its data: {shown(task)}")
-        asked.setdefault(question, data.get("by"))
-    for one in annotations_in(tasks):
-        if one.is_skipped or one.answers:
-            values = [said if isinstance(said, list) else [said] for _, _, said in one.answers]
-            answer = None if one.is_skipped else _single(values)
-            responses.append((one.time, str(_question_of(one.task)), one.users, answer))
-    return _collected(asked, responses, people)
+        asked.setdefault(question, (part(task, "data", Mapping) or {}).get("by"))
+    done = [one for one in annotations_in(tasks) if one.is_skipped or one.answers]
+    answers = [None if one.is_skipped else _said(one) for one in done]
+    asks = [(one.time, str(_question_of(one.task)), one.users) for one in done]
+    given = [(*ask, answer) for ask, answer in zip(asks, answers, strict=True)]
+    return _collected(asked, given, people)
 
 
 def _question_of(task: Any) -> str | None:
@@ -222,11 +207,18 @@ def _question_of(task: Any) -> str | None:
     return part(data if "question_id" in data else meta, "question_id", str) or None
 
 
-def _single(values: list[list[Any]]) -> Any:
+def _said(annotation: Annotation) -> Any:
     """The answer in an annotation: a side, or a choice of one."""
-    if len(values) != 1 or len(values[0]) != 1 or not isinstance(values[0][0], str):
+    values = [value for _, _, value in annotation.answers]
+    listed = [value if isinstance(value, list) else [value] for value in values]
+    return _single(listed[0] if len(listed) == 1 else values)
+
+
+def _single(values: list[Any]) -> Any:
+    """The only answer; one that was chosen in an interface of raters is never a name of an item."""
+    if len(values) != 1 or not isinstance(values[0], str):
         raise DataError(f"an annotation holds the answers {shown(values)}; expected a single one")
-    return _answer(values[0][0])
+    return Side(values[0]) if values[0] in _SIDES else values[0]
 
 
 # ---------------------------------------------------------------- Argilla
@@ -256,19 +248,13 @@ def argilla_settings(questions: xr.Dataset, *, ties: bool = False) -> dict[str, 
     select = {"type": "label_selection", "visible_options": None, "options": choices}
     plain, terms = {"type": "text", "use_markdown": False}, {"type": "terms", "values": None}
     names = ["by", *(f"{role}_name" for role in roles)]
-    return {
-        "guidelines": None,
-        "fields": [
-            {"name": role, "title": role, "required": True, "settings": plain} for role in roles
-        ],
-        "questions": [question | {"description": None, "settings": select}],
-        "vectors": [],
-        "metadata": [
-            {"name": name, "title": name, "settings": terms, "visible_for_annotators": name == "by"}
-            for name in names
-        ],
-        "allow_extra_metadata": True,
-    }
+    fields = [{"name": one, "title": one, "required": True, "settings": plain} for one in roles]
+    seen = [{"visible_for_annotators": name == "by"} for name in names]
+    named = [{"name": name, "title": name, "settings": terms} for name in names]
+    metadata = [dict(one, **other) for one, other in zip(named, seen, strict=True)]
+    questions_asked = [question | {"description": None, "settings": select}]
+    settings = {"guidelines": None, "fields": fields, "questions": questions_asked, "vectors": []}
+    return settings | {"metadata": metadata, "allow_extra_metadata": True}
 
 
 def from_argilla(
@@ -284,7 +270,7 @@ def from_argilla(
     given: list[_Response] = []
     for one in responses(records):
         if one.question == "answer" and one.status != "draft":
-            answer = None if one.status == "discarded" else _single([[one.value]])
+            answer = None if one.status == "discarded" else _single([one.value])
             given.append(("", one.record["id"], [one.user], answer))
     return _collected(asked, given, people)
 
@@ -371,13 +357,13 @@ def relabel_queue(
     people = [name for name in ("by", "annotator") if name in questions]
     if "item" not in questions or not people:
         expected, such = "give a table of questions", "raters.suggest(model, result, questions)"
-        refuse("questions", questions, expected=expected, instead=such, error=DataError)
+        refuse_data("questions", questions, expected=expected, instead=such)
     entries = {item: entry for entry in export for item, _ in _items(entry, table)}
     asked: dict[Any, list[str]] = {}
     for item, who in _columns_of(questions, "item", people[0]):
         if name_text(item) not in entries:
             problem = f"are about {item!r}, which is no item of this export"
-            refuse("questions", problem=problem, expected="give those about it", error=DataError)
+            refuse_data("questions", problem=problem, expected="give those about it")
         asked.setdefault(entries[name_text(item)]["id"], []).append(name_text(who))
     tasks = {entry["id"]: entry for entry in entries.values()}
     return [_unanswered(tasks[task], ", ".join(dict.fromkeys(by))) for task, by in asked.items()]
@@ -395,13 +381,10 @@ def _unanswered(entry: Mapping[str, Any], by: str) -> dict[str, Any]:
 def _exported(export: Any, control: str | None) -> Table:
     """The answers of an export of Label Studio or Argilla with its tasks or records."""
     table = recognised(export, control)
-    known = ("Label Studio JSON", "Argilla")
-    if table is None or not table.form.startswith(known) or not isinstance(export, list):
+    nested = has_keys(export, "data") or has_keys(export, "fields")
+    if table is None or not nested or not table.form.startswith(("Label Studio JSON", "Argilla")):
         problem = "this is no JSON export of Label Studio, and no records of Argilla"
-        raise DataError(f"{problem}; give what the tool wrote")
-    if not has_keys(export, "data") and not has_keys(export, "fields"):
-        expected = "export JSON of Label Studio, or nested records of Argilla"
-        raise DataError(f"the rows of this export were made flat; {expected}")
+        raise DataError(f"{problem}, or its rows were made flat; give what the tool wrote")
     return table
 
 
@@ -426,13 +409,10 @@ def _predicted(
     if "data" not in entry:
         suggestion = {"value": label, "score": score, "agent": model}
         return {**entry, "suggestions": {**(entry.get("suggestions") or {}), question: suggestion}}
-    regions = [
-        region
-        for one in [*(entry.get("annotations") or []), *(entry.get("predictions") or [])]
-        for region in one.get("result") or []
-        if region.get("from_name") == question
-    ]
-    to_name = next((region["to_name"] for region in regions if "to_name" in region), "text")
+    done = [*(entry.get("annotations") or []), *(entry.get("predictions") or [])]
+    regions = [region for one in done for region in one.get("result") or []]
+    shown = [one for one in regions if one.get("from_name") == question and "to_name" in one]
+    to_name = shown[0]["to_name"] if shown else "text"
     choices = list(map(name_text, label)) if isinstance(label, list) else [name_text(label)]
     result = {"from_name": question, "to_name": to_name, "type": "choices"}
     results = [result | {"value": {"choices": choices}}] if choices else []
@@ -449,19 +429,8 @@ def _entries(export: Any, key: str) -> Any:
     if not whole or not all(isinstance(entry, Mapping) and key in entry for entry in export):
         problem = "is another tool's, or none"
         expected = f"it must be JSON with a list, in which each entry has {key!r}"
-        refuse("source", problem=problem, expected=expected, error=DataError)
+        refuse_data("source", problem=problem, expected=expected)
     return export
-
-
-def _answer(value: Any) -> Any:
-    """An answer that was chosen in an interface of raters, where sides are never names of items."""
-    return Side(value) if value in _SIDES else value
-
-
-def _person(users: Sequence[Any], people: Mapping[str, Any]) -> Any:
-    """Annotator behind a user, who may have a number and an address."""
-    named = [people[str(user)] for user in users if str(user) in people]
-    return next(iter(named or users), None)
 
 
 def _collected(asked: Mapping[str, Any], responses: list[_Response], people: Any) -> Imported:
@@ -473,7 +442,9 @@ def _collected(asked: Mapping[str, Any], responses: list[_Response], people: Any
     lookup: Mapping[str, Any] = people or {}
     last: dict[str, dict[Hashable, tuple[Any, Any]]] = {question: {} for question in asked}
     for _, question, users, answer in sorted(responses, key=lambda response: response[0]):
-        person = _person(users, lookup)
+        # A user may have a number and an address.
+        named = [lookup[str(user)] for user in users if str(user) in lookup]
+        person = next(iter(named or users), None)
         # Of one person the last counts; those who are not named are different people.
         last[question][object() if person in (None, "") else person] = person, answer
     there = {name_text(who) for answers in last.values() for who in answers}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
@@ -15,8 +16,8 @@ from raters.acquisition.batches import Batch, Chooser
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions.pool import check_askable
 from raters.acquisition.scores import Criterion, Quantity, competence_site, order_site
-from raters.errors import DataError, refuse
-from raters.errors.validation import instance, is_number, one_of, whole
+from raters.errors import refuse, refuse_data
+from raters.errors.validation import instance, is_number, one_of, plain_whole, whole
 from raters.judgements.names import check_once, match_names
 from raters.models.comparisons.directions import directed, has_directions
 
@@ -142,9 +143,8 @@ class Policy:
         if self.k != 1 and self.target != "top_k":
             refuse("k", self.k, "has a meaning with `target` 'top_k' alone", "leave it out")
         object.__setattr__(self, "costs", _pairs("costs", self.costs, positive=True))
-        if isinstance(self.quota, (int, np.integer)) and not isinstance(self.quota, bool):
-            whole("quota", int(self.quota), least=0)
-            object.__setattr__(self, "quota", int(self.quota))
+        if isinstance(self.quota, Integral) and not isinstance(self.quota, bool):
+            plain_whole(self, "quota", least=0)
         else:
             object.__setattr__(self, "quota", _pairs("quota", self.quota, positive=False))
         if not is_number(self.least_share) or not 0 <= self.least_share <= 1:
@@ -158,14 +158,14 @@ class Policy:
         data, target = posterior.data, self.target
         if target is None:
             has_order = order_site(posterior) in posterior.draws and (data.pair or not data.listed)
-            target = (
-                "truth" if posterior.program.has_truth else "ranking" if has_order else "everything"
-            )
+            target = "ranking" if has_order else "everything"
+            target = "truth" if posterior.program.has_truth else target
         if target == "ranking":  # Without a list of answers a question is about the order of a set.
             return scores.OrderVariance() if data.listed else scores.VarianceReduction("rank")
         others = {"truth": scores.TruthVariance, "predictive": scores.Epig}
-        if target in ("truth", "predictive", "everything"):
-            return others.get(target, scores.Bald)()
+        others |= {"everything": scores.Bald}
+        if target in others:
+            return others[target]()
         return scores.VarianceReduction(cast(Quantity, target), k=self.k)
 
     def choose(
@@ -184,9 +184,8 @@ class Policy:
         check_askable(candidates, "candidates")
         if not candidates.num_rows:
             expected = "give at least one"
-            refuse("candidates", problem="holds no question", expected=expected, error=DataError)
-        data = posterior.data
-        asked = data.judgements_by(data.judge) if asked is None else asked
+            refuse_data("candidates", problem="holds no question", expected=expected)
+        asked = posterior.data.judgements_by(posterior.data.judge) if asked is None else asked
         chooser, score, questions = self._chooser(posterior, candidates, pending, seed)
         first = len(score) - candidates.num_rows
         if not chooser.open[first:].any():
@@ -265,6 +264,11 @@ class Policy:
             rows.append(row)
         return np.array(rows, int)
 
+    def check_names(self, annotators: tuple[Any, ...]) -> None:
+        """Raise when unknown annotators are named."""
+        self.cost_of(annotators)
+        self.quota_of(annotators)
+
     def cost_of(self, annotators: tuple[Any, ...]) -> PerAnnotator:
         """Cost of an answer of each annotator, in code order."""
         return _by_annotator("costs", self.costs or (), annotators, 1.0)
@@ -283,15 +287,13 @@ def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ..
     if not isinstance(given, (Mapping, tuple)):
         expected = "it must map names to numbers"
         refuse(what, given, expected=expected, instead=f"{what}={{'ann': 2}}")
-    entries = given.items() if isinstance(given, Mapping) else given
     pairs = []
-    for name, value in entries:
-        if isinstance(name, np.generic):  # which JSON cannot hold
-            name = name.item()
+    for name, value in given.items() if isinstance(given, Mapping) else given:
         if not is_number(value) or value < 0 or (positive and value == 0):
             expected = f"it must be a number {'above' if positive else 'of at least'} 0"
             refuse(what, value, f"is not possible for {name!r}", expected)
-        pairs.append((name, float(value)))
+        # JSON cannot hold a name of NumPy.
+        pairs.append((name.item() if isinstance(name, np.generic) else name, float(value)))
     check_once((name for name, _ in pairs), what)
     return tuple(pairs)
 
@@ -300,17 +302,10 @@ def _by_annotator(
     what: str, pairs: tuple[tuple[Any, float], ...], annotators: tuple[Any, ...], default: float
 ) -> PerAnnotator:
     """Numbers by name in code order."""
-    names = tuple([name for name, _ in pairs])
-    codes = match_names(np.arange(len(names)), names, annotators, "annotator", what)
-    values = np.full(len(annotators), default, float)
-    values[codes.astype(int)] = [value for _, value in pairs]
+    numbers, values = dict(pairs), np.full(len(annotators), default, float)
+    codes = match_names(np.arange(len(numbers)), tuple(numbers), annotators, "annotator", what)
+    values[codes.astype(int)] = list(numbers.values())
     return values
-
-
-def check_names(policy: Policy, annotators: tuple[Any, ...]) -> None:
-    """Raise when a policy names unknown annotators."""
-    policy.cost_of(annotators)
-    policy.quota_of(annotators)
 
 
 def chooses_at_random(policy: Policy) -> bool:

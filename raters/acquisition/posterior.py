@@ -29,11 +29,8 @@ Weight = Float[Array, "chain draw"] | Float[Array, "chain draw question"]
 # numbers (16 MB, which caches hold).
 _NUMBERS = 1 << 22
 _MOST_ROWS, _FEWEST_ROWS = 1 << 14, 1 << 8
-# What to write in place of a target or a rule that needs what the model has not, by `has_truth`.
-_INSTEAD = {
-    "target": ("'everything'", "'truth'"),
-    "stop": ("rt.acquisition.GainBelow(0.01)", "rt.acquisition.ExpectedAccuracy(0.95)"),
-}
+# What to write in place of a target or a rule that needs what the model has not.
+_INSTEAD = {"target": "target='everything'", "stop": "stop=rt.acquisition.GainBelow(0.01)"}
 
 
 class AnswerProbs(NamedTuple):
@@ -133,11 +130,6 @@ class Posterior:
         """Effective number of the weighted draws, :math:`1 / \\sum w^2`."""
         return float(1.0 / np.square(self.weight).sum())
 
-    @property
-    def independent_draws(self) -> float:
-        """Effective number of independent draws, by the weights and the diagnostics of the fit."""
-        return min(self.effective_draws, self.independent)
-
     def after(self, data: Judgements) -> Posterior:
         """Weight the same draws by the likelihood of the answers since; `data` are *all* judgements
         so far, those that were fitted among them, with the same names."""
@@ -154,19 +146,14 @@ class Posterior:
     def _check_names(self, data: Judgements) -> None:
         for axis in sorted((self.program.axes | {data.judge}) & set(data.axes.values())):
             role = data.names[axis]
-            names, fitted = tuple(getattr(data, role)), tuple(getattr(self.data, role))
-            if names != fitted:
-                raise DataError(
-                    f"these are in codes of other {role} ({len(names)}) than what was fitted"
-                    f" ({len(fitted)}); make them from the same table"
-                )
+            if tuple(getattr(data, role)) != tuple(getattr(self.data, role)):
+                problem = f"these are in codes of other {role} than what was fitted"
+                raise DataError(f"{problem}; make them from the same table")
 
     @property
     def flat(self) -> Values:
-        return {
-            name: jnp.asarray(value.reshape(-1, *value.shape[2:]))
-            for name, value in self.draws.items()
-        }
+        draws = self.draws.items()
+        return {name: jnp.asarray(value.reshape(-1, *value.shape[2:])) for name, value in draws}
 
     @cached_property
     def _responsibilities(self) -> Float[Array, "draw unit class"] | None:
@@ -204,9 +191,8 @@ class Posterior:
     def site(self, name: str, parameter: str = "target") -> Float[Array, "chain draw ..."]:
         """Draws of a site, which this parameter asks for."""
         if name not in self.draws:
-            problem = f"needs draws of {name}, and {type(self.model).__name__} has none"
-            instead = f"{parameter}={_INSTEAD[parameter][self.program.has_truth]}"
-            refuse(parameter, problem=problem, expected="choose another", instead=instead)
+            problem, such = f"needs draws of {name}, and the model has none", _INSTEAD[parameter]
+            refuse(parameter, problem=problem, expected="choose another", instead=such)
         return jnp.asarray(self.draws[name])
 
     def answer_probs(

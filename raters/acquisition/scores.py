@@ -38,6 +38,11 @@ Scores = Float[Array, " question"]
 Scorer = Callable[[Any], Any]
 
 
+def _compiled(formula: Any) -> Any:
+    """A compiled formula of a score, which reads no settings."""
+    return staticmethod(jax.jit(formula))
+
+
 def mean(
     values: Float[Array, "chain draw ... question"], weight: Weight | None = None
 ) -> Float[Array, "... question"]:
@@ -105,8 +110,7 @@ class Bald(Uncertainty):
 
     by_class = True
 
-    @staticmethod
-    @jax.jit
+    @_compiled
     def formula(probs: Probs, weight: Weight | None = None) -> Scores:
         """Mutual information of the answer and all parameters, as a difference of entropies."""
         return jnp.maximum(bits(mean(probs, weight)) - mean(bits(probs), weight), 0.0)
@@ -117,8 +121,7 @@ class Entropy(Uncertainty):
     r"""Uncertainty of the answer, :math:`H(\mathbb{E}_\theta\, p(y \mid \theta))`. Among several
     annotators it prefers the *worst*: a guesser's answer is the most uncertain of all."""
 
-    @staticmethod
-    @jax.jit
+    @_compiled
     def formula(probs: Probs, weight: Weight | None = None) -> Scores:
         """Entropy of the predicted answer."""
         return bits(mean(probs, weight))
@@ -128,8 +131,7 @@ class Entropy(Uncertainty):
 class LeastConfidence(Uncertainty):
     """Improbability of the most probable answer; with two answers it orders as `Entropy` does."""
 
-    @staticmethod
-    @jax.jit
+    @_compiled
     def formula(probs: Probs, weight: Weight | None = None) -> Scores:
         """One minus the probability of the most probable answer."""
         return jnp.maximum(1.0 - mean(probs, weight).max(-2), 0.0)
@@ -139,8 +141,7 @@ class LeastConfidence(Uncertainty):
 class VoteEntropy(Uncertainty):
     """Query by committee: each draw votes for its likeliest answer (Dagan and Engelson 1995)."""
 
-    @staticmethod
-    @jax.jit
+    @_compiled
     def formula(probs: Probs, weight: Weight | None = None) -> Scores:
         """Entropy of the votes."""
         votes = jax.nn.one_hot(probs.argmax(-2), probs.shape[-2], axis=-2)
@@ -153,8 +154,7 @@ class CommitteeDivergence(Uncertainty):
     :math:`\mathbb{E}_{\theta, \theta'}\, \mathrm{KL}(p(y \mid \theta) \,\|\, p(y \mid \theta'))`.
     From their mean it is `Bald`."""
 
-    @staticmethod
-    @jax.jit
+    @_compiled
     def formula(probs: Probs, weight: Weight | None = None) -> Scores:
         """Mean divergence over ordered pairs of draws, with replacement."""
         log = jnp.log2(jnp.maximum(probs, _TINY))
@@ -184,8 +184,7 @@ class About(Criterion):
         object.__setattr__(self, "sites", names or tuple(sites))
         object.__setattr__(self, "draws", draws)
 
-    @staticmethod
-    @jax.jit
+    @_compiled
     def formula(probs: Float[Array, "phi_draw psi_draw answer question"]) -> Scores:
         """Mutual information of the answer and φ, with ψ integrated out."""
         given = probs.mean(1)
@@ -194,15 +193,13 @@ class About(Criterion):
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
         """Cross draws of the chosen parameters with draws of the others."""
         if not self.sites or set(self.sites) - set(posterior.draws):
-            model = type(posterior.model).__name__
-            refuse("sites", self.sites, expected=f"{model} has {sorted(posterior.draws)}")
+            refuse("sites", self.sites, expected=f"the model has {sorted(posterior.draws)}")
         weight = flat_weight(posterior)
         chosen, other = (rng.choice(len(weight), self.draws, p=weight) for _ in range(2))
-        crossed = {}
+        crossed, rows = {}, np.broadcast_arrays(chosen[:, None], other)
         for name, value in _on_one_scale(posterior).items():
             flat = value.reshape(-1, *value.shape[2:])
-            part = flat[chosen][:, None] if name in self.sites else flat[other][None]
-            crossed[name] = np.broadcast_to(part, (self.draws, self.draws, *flat.shape[1:]))
+            crossed[name] = flat[rows[name not in self.sites]]
         equal = np.full((self.draws, self.draws), 1 / self.draws**2, np.float32)
         both = Posterior(posterior.model, posterior.data, crossed, equal)
         return lambda piece: self.formula(both.answer_probs(piece).table)
@@ -220,15 +217,14 @@ class Random(Criterion):
 def _on_one_scale(posterior: Posterior) -> dict[str, Float[np.ndarray, "chain draw ..."]]:
     """Draws moved along each `Scale` orbit of the model to where its first site has one size."""
     values = dict(posterior.draws)
-    for symmetry in posterior.model.symmetries:
-        if isinstance(symmetry, Scale):
-            site = np.asarray(values[symmetry.up[0]], np.float64)
-            log_size = np.log(np.square(site).mean(tuple(range(2, site.ndim)))) / 2
-            factor = np.exp(log_size.mean() - log_size)
-            for names, power in ((symmetry.up, 1), (symmetry.down, -1)):
-                for name in names:
-                    expanded = factor.reshape(*factor.shape, *(1,) * (values[name].ndim - 2))
-                    values[name] = (values[name] * expanded**power).astype(np.float32)
+    for symmetry in [one for one in posterior.model.symmetries if isinstance(one, Scale)]:
+        site = np.asarray(values[symmetry.up[0]], np.float64)
+        log_size = np.log(np.square(site).mean(tuple(range(2, site.ndim)))) / 2
+        factor = np.exp(log_size.mean() - log_size)
+        for name in (*symmetry.up, *symmetry.down):
+            moved = factor if name in symmetry.up else 1 / factor
+            expanded = moved.reshape(*moved.shape, *(1,) * (values[name].ndim - 2))
+            values[name] = (values[name] * expanded).astype(np.float32)
     return values
 
 
@@ -273,8 +269,7 @@ class Epig(Criterion):
     def __post_init__(self) -> None:
         whole("targets", self.targets)
 
-    @staticmethod
-    @jax.jit
+    @_compiled
     def formula(
         probs: Probs, targets: Targets, weight: Weight | None = None, together: Joint | None = None
     ) -> Scores:
@@ -310,8 +305,8 @@ class Epig(Criterion):
         def in_slices(piece: Any) -> Scores:
             """Scores in slices: the joint table is as large as questions × targets."""
             begins = range(0, piece.num_rows, _SLICE)
-            slices = [piece.rows(slice(begin, begin + _SLICE)) for begin in begins]
-            return jnp.concatenate([score(some) for some in slices])
+            slices = [score(piece.rows(slice(begin, begin + _SLICE))) for begin in begins]
+            return jnp.concatenate(slices)
 
         return in_slices
 
@@ -329,8 +324,7 @@ class OrderEntropy(Criterion):
     def __post_init__(self) -> None:
         whole("draws", self.draws, least=2)
 
-    @staticmethod
-    @jax.jit
+    @_compiled
     def formula(
         difference: Float[Array, "chain draw question"], weight: Weight | None = None
     ) -> Scores:
@@ -367,8 +361,7 @@ class OfVariance(Criterion):
     def quantity(self, posterior: Posterior, questions: Any) -> Float[np.ndarray, "draw _ _"]:
         """Quantities under each draw, shape (draw, quantity, question), or (draw, quantity, 1)."""
 
-    @staticmethod
-    @jax.jit
+    @_compiled
     def formula(
         probs: Probs,
         quantity: Float[Array, "draw quantity _"],
@@ -387,13 +380,13 @@ class OfVariance(Criterion):
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
         """Read the quantities."""
-        quantity = jnp.asarray(self.quantity(posterior, questions.rows(slice(0, 1))))
-        by_question = not isinstance(self, VarianceReduction)
+        quantity = self.quantity(posterior, questions.rows(slice(0, 1)))
+        of_all = isinstance(self, VarianceReduction)
 
         def score(piece: Any) -> Any:
             probs = posterior.answer_probs(piece)
-            each = jnp.asarray(self.quantity(posterior, piece)) if by_question else quantity
-            return self.formula(probs.table, each, probs.weight)
+            each = quantity if of_all else self.quantity(posterior, piece)
+            return self.formula(probs.table, jnp.asarray(each), probs.weight)
 
         return score
 
@@ -492,8 +485,7 @@ class TruthVariance(Criterion):
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
         """Read the probabilities by class."""
         if not posterior.program.has_truth:
-            model = type(posterior.model).__name__
-            _refuse_target(f"'truth' needs true classes, and {model} has none")
+            _refuse_target("'truth' needs true classes, and the model has none")
 
         def score(piece: Any) -> Any:
             probs = posterior.answer_probs(piece, by_class=True, calibrated=True)
@@ -535,7 +527,6 @@ def _refuse_target(problem: str) -> NoReturn:
 def _sides(questions: Any) -> tuple[Int[np.ndarray, " question"], Int[np.ndarray, " question"]]:
     """Codes of the two items of each question; `SettingError` for questions of another kind."""
     if questions.pair is None:
-        kind = type(questions).__name__
-        _refuse_target(f"is about the order of two items, and these questions are {kind}")
-    first, second = questions.pair
-    return np.asarray(getattr(questions, first)), np.asarray(getattr(questions, second))
+        _refuse_target("is about the order of two items, and these questions are of another kind")
+    first, second = (np.asarray(getattr(questions, side)) for side in questions.pair)
+    return first, second

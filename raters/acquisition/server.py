@@ -20,22 +20,23 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+import xarray as xr
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from raters.acquisition import formats
 from raters.acquisition.campaign.campaign import Campaign
-from raters.errors import DataError, RatersError, refuse
+from raters.errors import RatersError, refuse, refuse_data
 from raters.judgements.names import check_once, name_text, shorten
 
 # Name of the owner among the tokens; questions that wait for each person; most that are handed out
 # at once, and most bytes of a request.
 _OWNER, _AHEAD, _MOST_ASKED, _MOST_BYTES = "", 5, 50, 100_000
 Given = dict[str, Any]
-Questions = dict[str, Given]
 
 
 def tokens_of(path: Path, campaign: Campaign) -> dict[str, str]:
@@ -51,11 +52,11 @@ def tokens_of(path: Path, campaign: Campaign) -> dict[str, str]:
         rows = list(csv.DictReader(table))
     if not rows or not {"annotator", "token"} <= rows[0].keys():
         expected = "it must have the columns annotator and token, and a row for each person"
-        refuse("tokens", str(path), "is no table of tokens", expected, error=DataError)
+        refuse_data("tokens", str(path), "is no table of tokens", expected)
     tokens = {row["annotator"]: row["token"] for row in rows}
     if unknown := set(tokens) - set(people):
         expected = f"name annotators of the campaign ({shorten(people[1:])})"
-        refuse("tokens", shorten(unknown), "are none of its annotators", expected, error=DataError)
+        refuse_data("tokens", shorten(unknown), "are none of its annotators", expected)
     check_once(tokens.values(), "tokens")
     if short := [name for name, token in tokens.items() if len(token or "") < 16]:
         expected = "each must have at least 16 characters that nobody guesses"
@@ -63,34 +64,13 @@ def tokens_of(path: Path, campaign: Campaign) -> dict[str, str]:
     return tokens
 
 
-class NotYours(Exception):
-    """A question that was put to somebody else."""
-
-
 class Desk:
     """Questions that wait for each person, asked ahead so that nobody waits for a fit."""
 
     def __init__(self, campaign: Campaign, texts: Mapping[Any, str] | None, ties: bool) -> None:
-        self.campaign, self._texts, self._ties, self.title = campaign, texts, ties, ""
-        self._waiting: dict[str, Questions] = {}
-        self._lock, self._filling = threading.Lock(), threading.Lock()
-        self._ahead = ThreadPoolExecutor(1)
-        asked = campaign.asked
-        names = map(name_text, asked["by"].values.tolist())
-        self._person_of = dict(zip(asked["id"].values.tolist(), names, strict=True))
-        self._add(campaign.outstanding())
-
-    def _add(self, table: Any) -> None:
-        """Put questions on the desk."""
-        if not table.sizes["id"]:
-            return
-        options, self.title = formats.options_of(table, self._ties), formats.title_of(table)
-        for row in formats.rows_of(table, self._texts):
-            question = {"id": row.id, "about": row.texts, "answers": list(row.answers) or options}
-            person = name_text(row.names["by"])
-            with self._lock:
-                self._person_of[row.id] = person
-                self._waiting.setdefault(person, {})[row.id] = question
+        self.campaign, self._texts, self._ties = campaign, texts, ties
+        self._person_of: dict[str, str] = {}
+        self._filling, self._ahead = threading.Lock(), ThreadPoolExecutor(1)
 
     def ask(self, person: str, given: Given) -> Given:
         """The first questions that wait for a person; new ones where there are too few."""
@@ -99,29 +79,38 @@ class Desk:
         number = given.get("number", 1)
         if type(number) is not int or not 1 <= number <= _MOST_ASKED:
             raise ValueError(f"number is {number!r}; it must be from 1 to {_MOST_ASKED}")
-        # Others may have withdrawn or answered what waits here.
-        open_now = set(self.campaign.outstanding(annotator=person)["id"].values.tolist())
-        self._remove([one for one in self._of(person) if one not in open_now])
-        if len(self._of(person)) < number:
+        table = self._waiting(person)
+        if table.sizes["id"] < number:
             self._fill(person, max(number, _AHEAD))
-        questions = list(self._of(person).values())[:number]
-        return {"questions": questions, "title": self.title}
+            table = self._waiting(person)
+        if not table.sizes["id"]:
+            return {"questions": [], "title": ""}
+        options = formats.options_of(table, self._ties)
+        questions = [
+            {"id": row.id, "about": row.texts, "answers": list(row.answers) or options}
+            for row in formats.rows_of(table.isel(id=slice(number)), self._texts)
+        ]
+        return {"questions": questions, "title": formats.title_of(table)}
 
-    def _of(self, person: str) -> Questions:
-        with self._lock:
-            return dict(self._waiting.get(person, {}))
+    def _waiting(self, person: str) -> xr.Dataset:
+        """Open questions to a person."""
+        table = self.campaign.outstanding(annotator=person)
+        self._person_of |= dict.fromkeys(table["id"].values.tolist(), person)
+        return table
 
     def _fill(self, person: str, number: int) -> None:
         with self._filling:  # What another thread has asked meanwhile is not missing.
-            if (missing := number - len(self._of(person))) > 0:
-                self._add(self.campaign.ask(missing, annotator=person))
+            if (missing := number - self._waiting(person).sizes["id"]) > 0:
+                self.campaign.ask(missing, annotator=person)
 
     def _check_owner(self, person: str, ids: list[str]) -> None:
         """Raise unless all questions were put to a person."""
-        if not self._person_of.keys() >= set(ids):
-            self._add(self.campaign.outstanding())  # Another process may have asked them.
+        if not self._person_of.keys() >= set(ids):  # Asked by another process, or before.
+            asked = self.campaign.asked
+            names = map(name_text, asked["by"].values.tolist())
+            self._person_of |= dict(zip(asked["id"].values.tolist(), names, strict=True))
         if person != _OWNER and any(self._person_of.get(one) != person for one in ids):
-            raise NotYours("this question was not put to you")
+            raise HTTPException(403, "this question was not put to you")
 
     def tell(self, person: str, given: Given) -> Given:
         """Store an answer, and say what became of it."""
@@ -135,15 +124,15 @@ class Desk:
             if error.parameter == "correct":
                 raise ValueError("this question has another answer already") from error
             raise
-        self._remove([question])
-        if person != _OWNER and len(self._of(person)) == 1:
+        if person != _OWNER:
             self._ahead.submit(self._fill_ahead, person)
         became = next((name for name, ids in told._asdict().items() if ids), "again")
         return {"id": question, "became": became}
 
     def _fill_ahead(self, person: str) -> None:
         try:
-            self._fill(person, _AHEAD)
+            if self._waiting(person).sizes["id"] < 2:
+                self._fill(person, _AHEAD)
         except Exception:  # The next request of this person meets it again.
             logging.getLogger(__name__).exception("no questions ahead for %s", person)
 
@@ -153,7 +142,6 @@ class Desk:
         if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
             raise ValueError("send a list of ids")
         self._check_owner(person, ids)
-        self._remove(ids)
         return {"withdrawn": list(self.campaign.withdraw(ids))}
 
     def status(self, person: str, given: Given) -> Given:
@@ -162,16 +150,9 @@ class Desk:
         by_person = {name_text(name): number for name, number in status.by_annotator.items()}
         if person != _OWNER:
             return {"answered": by_person.get(person, 0)}
-        counts = {
-            name: getattr(status, name) for name in ("answered", "open", "withdrawn", "spent")
-        }
+        names = ("answered", "open", "withdrawn", "spent")
+        counts = {name: getattr(status, name) for name in names}
         return counts | {"by_annotator": by_person, "why_done": status.why_done}
-
-    def _remove(self, ids: list[str]) -> None:
-        with self._lock:
-            for waiting in self._waiting.values():
-                for one in ids:
-                    waiting.pop(one, None)
 
 
 # ---------------------------------------------------------------- over HTTP
@@ -199,28 +180,27 @@ def application(desk: Desk, tokens: Mapping[str, str]) -> Starlette:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         person = people.get(_digest(token)) if scheme.lower() == "bearer" else None
         if person is None:
-            return JSONResponse({"error": "the token is missing, or is nobody's"}, 401)
+            raise HTTPException(401, "the token is missing, or is nobody's")
         run = _VERBS.get(request.path_params["verb"])
         if run is None:
-            return JSONResponse({"error": f"there are {', '.join(_VERBS)}"}, 404)
+            raise HTTPException(404, f"there are {', '.join(_VERBS)}")
         body = b""
         async for chunk in request.stream():
             body += chunk
             if len(body) > _MOST_BYTES:
-                return JSONResponse({"error": "the request is too long"}, 413)
-        try:
-            given = json.loads(body or b"{}")
-            if not isinstance(given, dict):
-                raise ValueError("send an object of JSON")
-            return JSONResponse(await run_in_threadpool(run, desk, person, given))
-        except NotYours as error:
-            return JSONResponse({"error": str(error)}, 403)
-        except RecursionError:
-            return JSONResponse({"error": "the request is nested too deeply"}, 400)
-        except (RatersError, ValueError) as error:
-            return JSONResponse({"error": str(error)}, 400)
+                raise HTTPException(413, "the request is too long")
+        given = json.loads(body or b"{}")
+        if not isinstance(given, dict):
+            raise ValueError("send an object of JSON")
+        return JSONResponse(await run_in_threadpool(run, desk, person, given))
 
-    return Starlette(routes=[Route("/", start), Route("/{verb}", verb, methods=["POST"])])
+    async def failed(request: Request, error: Exception) -> Response:
+        status, text = getattr(error, "status_code", 400), getattr(error, "detail", str(error))
+        return JSONResponse({"error": text}, status)
+
+    routes = [Route("/", start), Route("/{verb}", verb, methods=["POST"])]
+    handled = HTTPException, RatersError, ValueError, RecursionError
+    return Starlette(routes=routes, exception_handlers=dict.fromkeys(handled, failed))
 
 
 def _digest(token: str) -> bytes:

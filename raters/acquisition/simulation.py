@@ -10,11 +10,11 @@ import xarray as xr
 from jaxtyping import Bool, Float, Int
 
 from raters.acquisition.campaign.fits import Fits, several_draws
-from raters.acquisition.policy import Policy, check_names
+from raters.acquisition.policy import Policy
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scores import competence_site
-from raters.errors import DataError, SettingError, refuse
+from raters.errors import SettingError, refuse, refuse_data
 from raters.errors.validation import checked, numbers, whole
 from raters.fitting.result import check_data, check_model
 from raters.inference import Backend, PGGibbs
@@ -129,7 +129,7 @@ def replay_campaign(
     check_data(votes, "votes", model)
     if not votes.has_answers:
         expected = "give judgements with outcomes, or simulate the answers"
-        refuse("votes", problem="has no answers", expected=expected, error=DataError)
+        refuse_data("votes", problem="has no answers", expected=expected)
     answers, truth = Recorded(votes, seed), truth or {}
     for name, site in Program(model, answers.pool).sites.items():
         if name in truth and (shape := numbers("truth", truth[name]).shape) != site.shape:
@@ -163,7 +163,7 @@ class _Loop(NamedTuple):
             expected = "give one, or a mapping from names to policies"
             refuse("policy", policy, expected=expected, instead="rt.Policy(target='ranking')")
         for one in policies.values():
-            check_names(one, self.answers.pool.judges)
+            one.check_names(self.answers.pool.judges)
         if reason := self.backend.why_not(Program(self.model, self.answers.pool)):
             raise SettingError(reason)
         several_draws(self.backend)
@@ -182,17 +182,12 @@ class _Loop(NamedTuple):
         posterior = fits.posterior(values, pools.answers(pool, rows, values), 1)
         measured: list[dict[str, float]] = []
         for step in range(self.batches):
-            free = np.flatnonzero(answers.left(asked))
-            if not len(free):
-                break
-            chosen = policy.choose(
-                posterior,
-                pool.rows(free),
-                self.batch_size,
-                seed=pools.seed_of(self.seed, step),
-                asked=np.bincount(judge[rows], minlength=len(pool.judges)),
-            )
-            batch = free[chosen.rows]
+            batch = free = np.flatnonzero(answers.left(asked))
+            if len(free):
+                by = np.bincount(judge[rows], minlength=len(pool.judges))
+                left, seed = pool.rows(free), pools.seed_of(self.seed, step)
+                chosen = policy.choose(posterior, left, self.batch_size, seed=seed, asked=by)
+                batch = free[chosen.rows]
             if not len(batch):
                 break
             outcomes = [answers.answer(row, int(asked[row])) for row in batch.tolist()]
@@ -221,10 +216,10 @@ def measures(posterior: Posterior, truth: Mapping[str, Any]) -> dict[str, float]
     if "reward" in truth and "reward" in posterior.draws and np.ndim(truth["reward"]) == 1:
         real, drawn = np.asarray(truth["reward"], float), posterior.draws["reward"]
         values["tau"] = float(kendalltau(np.tensordot(weight, drawn, 2), real).statistic)
-        first, second = np.triu_indices(len(real), 1)
-        if len(first) > 2000:
-            rows = np.random.default_rng(0).choice(len(first), 2000, replace=False)
-            first, second = first[rows], second[rows]
+        pairs = np.stack(np.triu_indices(len(real), 1))
+        if pairs.shape[1] > 2000:
+            pairs = pairs[:, np.random.default_rng(0).choice(pairs.shape[1], 2000, replace=False)]
+        first, second = pairs
         is_below = drawn[..., first] - drawn[..., second] < real[first] - real[second]
         below = np.tensordot(weight, is_below.astype(np.float32), 2)
         values["coverage"] = float(((below > 0.05) & (below < 0.95)).mean())
@@ -316,9 +311,9 @@ def probs_under(
     def under_truth(piece: Any) -> Float[np.ndarray, "answer row"]:
         # (class, answer, question)
         table = np.asarray(known.answer_probs(piece, by_class=True).table)[0]
-        of = np.zeros(table.shape[-1], int)
-        if latent is not None:
-            of = np.asarray(truth[latent.name])[np.asarray(piece.codes(latent.unit))]
+        if latent is None:
+            return table[0]
+        of = np.asarray(truth[latent.name])[np.asarray(piece.codes(latent.unit))]
         return np.asarray(table[of, :, np.arange(len(of))].T)
 
     return known.by_pieces(pool, under_truth)

@@ -13,13 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int, Shaped
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
-from raters.acquisition.policy import Policy, Target, check_names
+from raters.acquisition.policy import Policy, Target
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scores import Bald, mean
-from raters.errors import DataError, DataWarning, refuse
+from raters.errors import DataWarning, refuse, refuse_data
 from raters.errors.validation import checked, numbers, whole
 from raters.fitting.predict import recode
 from raters.fitting.result import check_data, check_one_kind
@@ -102,7 +102,7 @@ def suggest(
         answers = max(candidates.num_rows * len(candidates.listed_answers()), 1)
         draws = int(np.clip(_PROBABILITIES // answers, _FEWEST_DRAWS, _MOST_DRAWS))
     posterior = Posterior.of(model, result, draws=draws, seed=seed)
-    check_names(policy, posterior.data.judges)
+    policy.check_names(posterior.data.judges)
     if candidates.unit == candidates.row:
         questions: Any = recode(posterior.program, candidates.unanswered())
     else:
@@ -230,36 +230,29 @@ def synthesize(
     columns = [np.array(column) for column in zip(*rows, strict=True)]
     scores, features, places, nears, distances, nearest_scores = columns
     templates, axes = asked.templates, ("suggestion", "feature")
-    by_question = {
-        "by": names_array(templates.judges)[np.asarray(templates.codes(templates.judge))[places]],
-        "score": scores,
-        **{name: names[nears] for name, names in asked.nearest.items()},
-        "distance": distances,
-        "nearest_score": nearest_scores,
-    }
-    table = {name: ("suggestion", column) for name, column in by_question.items()}
+    who = np.asarray(templates.codes(templates.judge))[places]
+    table = {"by": names_array(templates.judges)[who], "score": scores}
+    table |= {name: names[nears] for name, names in asked.nearest.items()}
+    table |= {"distance": distances, "nearest_score": nearest_scores}
     both = {"features": (axes, features), "nearest": (axes, asked.real[nears])}
-    return xr.Dataset(both | table, {"feature": list(asked.names)})
+    each = {name: ("suggestion", column) for name, column in table.items()}
+    return xr.Dataset(both | each, {"feature": list(asked.names)})
 
 
 def _box(asked: _Described, bounds: Any) -> tuple[Point, Point]:
     """Lower and upper bounds of each feature; of the data where none are given."""
-    names, box = asked.names, np.stack([asked.real.min(0), asked.real.max(0)], 1)
-    expected = f"give a lower and an upper bound of each of {', '.join(map(str, names))}"
+    names, ends = asked.names, np.stack([asked.real.min(0), asked.real.max(0)], 1)
     such = f"{{{names[0]!r}: (-1.0, 1.0)}}"
+    given: Any = ends if bounds is None else bounds
     if isinstance(bounds, Mapping):
-        for name, ends in bounds.items():
-            pair = numbers("bounds", ends, such)
-            if name not in names or pair.shape != (2,):
-                refuse("bounds", bounds, expected=expected, instead=such, error=DataError)
-            box[names.index(name)] = pair
-    elif bounds is not None:
-        box = numbers("bounds", bounds, such)
-    if box.shape != (len(names), 2):
-        refuse("bounds", problem=f"has shape {box.shape}", expected=expected, error=DataError)
-    if not np.isfinite(box).all() or (box[:, 0] > box[:, 1]).any():
-        expected = "both must be finite, the lower one first"
-        refuse("bounds", problem=f"holds {box.tolist()}", expected=expected, error=DataError)
+        unknown = set(bounds) - set(names)
+        given = [bounds.get(name, pair) for name, pair in zip(names, ends.tolist(), strict=True)]
+        given = () if unknown else given
+    box = numbers("bounds", given, such)
+    right = box.shape == (len(names), 2) and np.isfinite(box).all()
+    if not right or (box[:, 0] > box[:, 1]).any():
+        expected = f"give a finite lower and upper bound of each of {', '.join(map(str, names))}"
+        refuse_data("bounds", bounds, expected=expected, instead=such)
     return box[:, 0], box[:, 1]
 
 
@@ -306,19 +299,11 @@ def _of_items(data: Any, judges: Int[np.ndarray, " annotator"]) -> _Described:
         number = len(features)
         centre, scale = (jnp.asarray(part)[1:] for part in (template.centre, template.scale))
         standard = (features - centre) / scale
-        return dataclasses.replace(
-            template,
-            group=jnp.arange(number),
-            annotator=_repeated(template.annotator, number),
-            label=None,
-            count=None,
-            unit_code=jnp.arange(number),
-            truth=None,
-            features=jnp.concatenate([jnp.ones((number, 1)), standard], 1),
-            items=tuple(range(number)),
-            most=1,
-            even=True,
-        )
+        table = jnp.concatenate([jnp.ones((number, 1)), standard], 1)
+        one_each = {"items": tuple(range(number)), "most": 1, "even": True, "features": table}
+        one_each |= dict.fromkeys(("group", "unit_code"), jnp.arange(number))
+        one_each |= {"annotator": jnp.broadcast_to(template.annotator, number)}
+        return dataclasses.replace(template, label=None, count=None, truth=None, **one_each)
 
     nearest = {"nearest_item": names_array(data.items)}
     return _Described(templates, data.feature_names[1:], real[:, 1:], with_features, nearest)
@@ -334,20 +319,14 @@ def _of_rows(data: Any, judges: Int[np.ndarray, " annotator"]) -> _Described:
     templates = dataclasses.replace(first, count=None, annotator=np.asarray(judges, np.int32))
 
     def with_features(template: Any, features: Points) -> Any:
-        columns = {
-            name: _repeated(column, len(features))
-            for name, axes in template.arrays().items()
-            if axes[0] == template.row and (column := getattr(template, name)) is not None
-        }
+        columns: dict[str, Any] = {}
+        for name, axes in template.arrays().items():
+            if axes[0] == template.row and (column := getattr(template, name)) is not None:
+                columns[name] = jnp.broadcast_to(column[0], (len(features), *column.shape[1:]))
         return dataclasses.replace(template, **columns | {"features": features})
 
     nearest = {f"nearest_{side}": asked.question_names()[side] for side in asked.pair}
     return _Described(templates, data.feature_names, real, with_features, nearest)
-
-
-def _repeated(column: Any, number: int) -> Any:
-    """The first row so many times."""
-    return jnp.broadcast_to(column[0], (number, *column.shape[1:]))
 
 
 # ---------------------------------------------------------------- the score and its climb
@@ -394,11 +373,9 @@ def _climbed(
     starts: int,
 ) -> tuple[Point, float]:
     """The best end of climbs from the best points, or the best point, and the score there."""
-    parts = []
-    for begin in range(0, len(points), _AT_ONCE):
-        rows = np.minimum(np.arange(begin, begin + _AT_ONCE), len(points) - 1)
-        parts.append(np.asarray(values(jnp.asarray(points[rows]))))
-    score = np.concatenate(parts)[: len(points)]
+    pieces = np.arange(-(-len(points) // _AT_ONCE) * _AT_ONCE).reshape(-1, _AT_ONCE)
+    each = [values(jnp.asarray(points[np.minimum(rows, len(points) - 1)])) for rows in pieces]
+    score = np.concatenate(each)[: len(points)]
     # Features on one scale: the box is the unit cube.
     width = np.where(high > low, high - low, 1.0)
 
@@ -407,16 +384,10 @@ def _climbed(
         return -float(value), -np.asarray(gradient, float) * width
 
     best, highest = points[score.argmax()], float(score.max())
-    cube = [(0.0, 1.0 if above > below else 0.0) for below, above in zip(low, high, strict=True)]
+    options = {"bounds": Bounds(0.0, (high > low).astype(float)), "method": "L-BFGS-B", "jac": True}
     for start in np.argsort(-score, kind="stable")[:starts]:
-        end = minimize(
-            lost,
-            (points[start] - low) / width,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=cube,
-            options={"gtol": 1e-9, "ftol": 1e-14},
-        )
+        unit = (points[start] - low) / width
+        end = minimize(lost, unit, **options, options={"gtol": 1e-9, "ftol": 1e-14})
         if -end.fun > highest:
             best, highest = np.clip(low + width * end.x, low, high), float(-end.fun)
     return best, highest

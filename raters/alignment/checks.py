@@ -26,12 +26,9 @@ def as_array(name: str, value: ArrayLike, such: str = _TABLE) -> Batch:
     if array.ndim == 0 or array.size == 0:
         refuse_shape(name, array, "it must have an axis, and at least one number", f"{name}={such}")
     if not np.isfinite(array).all():
-        refuse_data(
-            name,
-            problem="has NaN or infinite entries",
-            expected="all must be finite numbers",
-            instead=f"np.argwhere(~np.isfinite({name})) to see where",
-        )
+        problem, expected = "has NaN or infinite entries", "all must be finite numbers"
+        such = f"np.argwhere(~np.isfinite({name})) to see where"
+        refuse_data(name, problem=problem, expected=expected, instead=such)
     return array
 
 
@@ -54,12 +51,10 @@ def as_reward(value: ArrayLike) -> Batch:
     with np.errstate(over="ignore"):
         spread = np.ptp(array, -1)
     if not np.isfinite(spread).all():
-        refuse_data(
-            "reward",
-            problem="has differences that overflow",
-            expected="responses to a prompt must differ by less than 1e308",
-            instead="reward=np.divide(reward, np.abs(reward).max())",
-        )
+        problem = "has differences that overflow"
+        expected = "responses to a prompt must differ by less than 1e308"
+        such = "reward=np.divide(reward, np.abs(reward).max())"
+        refuse_data("reward", problem=problem, expected=expected, instead=such)
     return array
 
 
@@ -68,14 +63,11 @@ def as_policy(name: str, value: ArrayLike, such: str = _TABLE) -> Batch:
     array = as_array(name, value, such)
     total = array.sum(-1)
     if array.min() < 0 or np.abs(total - 1).max() > ROUNDING:
-        refuse_data(
-            name,
-            problem=f"has entries from {array.min():g} on, and sums from {total.min():g} to"
-            f" {total.max():g}",
-            expected="it must hold probabilities that add up to one over the last axis",
-            instead=f"{name} / {name}.sum(-1, keepdims=True), or scipy.special.softmax({name}, -1)"
-            " of logits",
-        )
+        sums = f"sums from {total.min():g} to {total.max():g}"
+        problem = f"has entries from {array.min():g} on, and {sums}"
+        expected = "it must hold probabilities that add up to one over the last axis"
+        such = f"{name} / {name}.sum(-1, keepdims=True), or scipy.special.softmax({name}, -1)"
+        refuse_data(name, problem=problem, expected=expected, instead=such)
     return array
 
 
@@ -87,14 +79,3 @@ def as_reference(reference: ArrayLike | None, shape: tuple[int, ...]) -> Batch:
     if base.ndim > len(shape) or base.shape != shape[len(shape) - base.ndim :]:
         refuse_shape("reference", base, f"it must be {shape}, or the last axes of it")
     return np.broadcast_to(base, shape)
-
-
-def with_prompts(
-    name: str, array: Float[np.ndarray, "type *prompt response"]
-) -> Float[np.ndarray, "type prompt response"]:
-    """Add the axis of prompts where there is one prompt."""
-    if array.ndim not in (2, 3):
-        instead = f"{name}=[{name}] for one type" if array.ndim == 1 else None
-        expected = "it must be (type, prompt, response) or (type, response)"
-        refuse_shape(name, array, expected, instead)
-    return array if array.ndim == 3 else array[:, None]

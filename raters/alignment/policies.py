@@ -56,31 +56,23 @@ def dpo_loss(
     names = ("chosen", "rejected", "reference_chosen", "reference_rejected")
     given = (chosen, rejected, reference_chosen, reference_rejected)
     for name, value in zip(names, given, strict=True):
-        # Not of a traced value, which is not looked into.
-        if not isinstance(value, jax.core.Tracer):
-            _check_log_probs(name, numbers(name, value, "np.log([0.25, 0.5])"))
+        if isinstance(value, jax.core.Tracer):  # which is not looked into
+            continue
+        log_probs = numbers(name, value, "np.log([0.25, 0.5])")
+        if not np.all(np.isfinite(log_probs) & (log_probs <= ROUNDING)):
+            problem = "must hold logarithms of probabilities"
+            expected = "they must be finite and at most 0"
+            such = f"jnp.log({name}) if it holds probabilities, and keep those above 0"
+            refuse_data(name, problem=problem, expected=expected, instead=such)
     values = [jnp.asarray(value) for value in given]
     shapes = [value.shape for value in values]
     if len(set(shapes)) > 1 or 0 in shapes[0]:
-        refuse_data(
-            "chosen",
-            problem=f"and the others have shapes {shapes}",
-            expected="give all four one shape, with one entry per comparison",
-        )
+        problem = f"and the others have shapes {shapes}"
+        expected = "give all four one shape, with one entry per comparison"
+        refuse_data("chosen", problem=problem, expected=expected)
     scale = float(beta)
-    return -jnp.mean(
-        jax.nn.log_sigmoid(scale * (values[0] - values[2]) - scale * (values[1] - values[3]))
-    )
-
-
-def _check_log_probs(name: str, log_probs: Float[np.ndarray, " ..."]) -> None:
-    if not np.all(np.isfinite(log_probs) & (log_probs <= ROUNDING)):
-        refuse_data(
-            name,
-            problem="must hold logarithms of probabilities",
-            expected="they must be finite and at most 0",
-            instead=f"jnp.log({name}) if it holds probabilities, and keep those above 0",
-        )
+    reward = scale * (values[0] - values[2]) - scale * (values[1] - values[3])
+    return -jnp.mean(jax.nn.log_sigmoid(reward))
 
 
 @checked

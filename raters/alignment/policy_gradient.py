@@ -96,31 +96,22 @@ def policy_gradient(
     whole("steps", steps)
     costs = Costs.of(reward)
     if (features is None) == (logits is None):
-        refuse(
-            "logits",
-            problem="and `features` are both given, or none of them",
-            expected="give the class of policies by one of them",
-        )
+        problem = "and `features` are both given, or none of them"
+        expected = "give the class of policies by one of them"
+        refuse("logits", problem=problem, expected=expected)
     if features is not None:
         table, unit = _features(costs, features)
         fair = _of_class(costs, partial(jnp.matmul, table), np.zeros(len(unit)), steps)
         return fair._replace(parameters=fair.parameters / unit)
     shape = costs.table.shape[2:]
     if not callable(logits) or start is None:
-        refuse(
-            "logits",
-            logits,
-            problem="needs a function, and its first parameters",
-            expected="give both",
-            instead="logits=function, start=parameters",
-        )
+        problem, expected = "needs a function, and its first parameters", "give both"
+        refuse("logits", logits, problem, expected, instead="logits=function, start=parameters")
     given = jax.eval_shape(logits, start).shape
     if given != shape:
-        refuse_data(
-            "logits",
-            problem=f"gives shape {given}",
-            expected=f"it must be {shape}, as (prompt, response) of the rewards",
-        )
+        problem = f"gives shape {given}"
+        expected = f"it must be {shape}, as (prompt, response) of the rewards"
+        refuse_data("logits", problem=problem, expected=expected)
     return _of_class(costs, logits, start, steps)
 
 
@@ -176,11 +167,9 @@ def _of_class(costs: Costs, function: Logits, first: Any, steps: int) -> FairPol
         parameters = jax.tree.map(np.asarray, unravel(state.best))
         values, weights = np.asarray(history), np.asarray(state.total_p) / steps
     if not np.isfinite(np.asarray(state.flat)).all():
-        refuse(
-            "logits",
-            problem="lead to numbers that overflow",
-            expected="give inputs of like sizes, or take fewer steps",
-        )
+        problem = "lead to numbers that overflow"
+        expected = "give inputs of like sizes, or take fewer steps"
+        refuse("logits", problem=problem, expected=expected)
     lower = costs.least(weights)
     path = costs.scale * np.stack([values, values - lower], -1)
     return costs.fair(np.asarray(policy), weights, history=path, parameters=parameters)
@@ -196,16 +185,11 @@ def _step(
     worst = regret.max(-1).mean()
     cost = jnp.einsum("skxy,sk->xy", table, p) / len(table)
     direction = _natural(logits_of, state.flat, policy, cost)
-    better = worst < state.least
-    return _State(
-        state.flat - RATE * (2 * direction - state.direction),
-        direction,
-        state.log_p + RATE * (2 * regret - state.regret),
-        regret,
-        state.total_p + p,
-        jnp.where(better, state.flat, state.best),
-        jnp.where(better, worst, state.least),
-    ), worst
+    flat = state.flat - RATE * (2 * direction - state.direction)
+    log_p = state.log_p + RATE * (2 * regret - state.regret)
+    best = jnp.where(worst < state.least, state.flat, state.best)
+    least = jnp.fmin(worst, state.least)
+    return _State(flat, direction, log_p, regret, state.total_p + p, best, least), worst
 
 
 def _natural(

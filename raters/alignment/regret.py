@@ -9,16 +9,8 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import softmax
 
-from raters.alignment._programme import least_worst, warn_of_gap
-from raters.alignment.checks import (
-    as_array,
-    as_policy,
-    as_reference,
-    as_reward,
-    refuse_shape,
-    warn_unconverged,
-    with_prompts,
-)
+from raters.alignment import checks
+from raters.alignment.saddle import least_worst, warn_of_gap
 from raters.errors import refuse_data
 from raters.errors.validation import checked, positive, whole
 
@@ -78,20 +70,22 @@ def regret_matrix(
      [0.55 0.  ]]
     """
     positive("beta", beta)
-    probs = with_prompts("policies", as_policy("policies", policies))
-    base = as_reference(reference, probs.shape[1:])
+    probs = checks.as_policy("policies", policies)
+    if probs.ndim not in (2, 3):
+        such = "policies=[policies] for one type" if probs.ndim == 1 else None
+        expected = "it must be (type, prompt, response) or (type, response)"
+        checks.refuse_shape("policies", probs, expected, such)
+    probs = probs if probs.ndim == 3 else probs[:, None]
+    base = checks.as_reference(reference, probs.shape[1:])
     possible = (probs > 0).any(0)
     for name, table in (("policies", probs), ("reference", base)):
         if not np.where(possible, table, 1).all():
-            refuse_data(
-                name,
-                problem="has a 0 where its logarithm is needed",
-                expected="smooth it first",
-                instead=f"0.999 * {name} + 0.001 / {name}.shape[-1]",
-            )
+            problem, expected = "has a 0 where its logarithm is needed", "smooth it first"
+            such = f"0.999 * {name} + 0.001 / {name}.shape[-1]"
+            refuse_data(name, problem=problem, expected=expected, instead=such)
     log_ratio = np.log(np.where(possible, probs, 1)) - np.log(np.where(possible, base, 1))
-    expected = np.einsum("kxy,jxy->kjx", log_ratio, probs).mean(-1)
-    return np.vstack([np.zeros(len(probs)), beta * (np.diag(expected)[:, None] - expected)])
+    mean = np.einsum("kxy,jxy->kjx", log_ratio, probs).mean(-1)
+    return np.vstack([np.zeros(len(probs)), beta * (np.diag(mean)[:, None] - mean)])
 
 
 def regrets(policy: ArrayLike, reward: ArrayLike) -> Float[np.ndarray, "*draw type"]:
@@ -116,11 +110,11 @@ def regrets(policy: ArrayLike, reward: ArrayLike) -> Float[np.ndarray, "*draw ty
     >>> print(regrets([0.5, 0.25, 0.25], [[4, 0, 0], [0, 8, 4]]))
     [2. 5.]
     """
-    value = as_reward(reward)
-    probs = as_policy("policy", policy, f"np.full({value.shape[-1]}, 1 / {value.shape[-1]})")
+    value = checks.as_reward(reward)
+    probs = checks.as_policy("policy", policy, f"np.full({value.shape[-1]}, 1 / {value.shape[-1]})")
     if value.ndim <= probs.ndim or value.shape[-probs.ndim :] != probs.shape:
         expected = f"its axes must be the last ones of the rewards, here {value.shape}"
-        refuse_shape("policy", probs, expected)
+        checks.refuse_shape("policy", probs, expected)
     lost = np.sum(probs * (value.max(-1, keepdims=True) - value), -1)
     return np.asarray(lost.mean(-1) if probs.ndim > 1 else lost)
 
@@ -232,17 +226,18 @@ def hedge(regret: ArrayLike, *, steps: int = 2000) -> MinMax:
     worst, least = float(np.max(matrix @ history[-1])), float(np.min(matrix.T @ rows))
     gap = max(worst - least, 0.0)
     if gap > _WIDE:
-        warn_unconverged(
-            f"the worst regret {scale * worst:.3g} may be above the least possible by"
-            f" {scale * gap:.3g} after {steps} steps; take more steps, or use linear_programme"
-        )
+        bound = f"{scale * worst:.3g} may be above the least possible by {scale * gap:.3g}"
+        more = f"after {steps} steps; take more steps, or use linear_programme"
+        checks.warn_unconverged(f"the worst regret {bound} {more}")
     return MinMax(history[-1], scale * worst, scale * gap, history)
 
 
 def _scaled(regret: ArrayLike) -> tuple[Float[np.ndarray, "row type"], float]:
     """The matrix divided by its largest absolute entry, and that entry."""
-    matrix = as_array("regret", regret)
+    matrix = checks.as_array("regret", regret)
     if matrix.ndim != 2:
-        refuse_shape("regret", matrix, "it must be (1 + type, type)", "regret_matrix(policies)")
+        checks.refuse_shape(
+            "regret", matrix, "it must be (1 + type, type)", "regret_matrix(policies)"
+        )
     scale = float(np.abs(matrix).max()) or 1.0
     return matrix / scale, scale

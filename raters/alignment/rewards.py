@@ -54,21 +54,17 @@ def type_rewards(
     sites = result["posterior"].data_vars if fitted else {}
     site = next((name for name in (*_OF_ITEMS, "coefficient") if name in sites), None)
     if site is None:
-        refuse_data(
-            "result",
-            problem=f"has {list(map(str, sites))}",
-            expected="it must have the rewards or worths of items, or coefficients of features",
-            instead="rt.fit(rt.MixtureBTL(num_types=2), votes)",
-        )
+        problem = f"has {list(map(str, sites))}"
+        expected = "it must have the rewards or worths of items, or coefficients of features"
+        such = "rt.fit(rt.MixtureBTL(num_types=2), votes)"
+        refuse_data("result", problem=problem, expected=expected, instead=such)
     check_finite(result)
     drawn = sites[site] if "type" in sites[site].dims else sites[site].expand_dims("type")
     rest = [name for name in drawn.dims if name not in _DRAWN]
     if len(rest) != 1:
-        refuse_data(
-            "result",
-            problem=f"has {site!r} along {list(map(str, drawn.dims))}",
-            expected="rewards of items or coefficients of features, of each type, are needed",
-        )
+        problem = f"has {site!r} along {list(map(str, drawn.dims))}"
+        expected = "rewards of items or coefficients of features, of each type, are needed"
+        refuse_data("result", problem=problem, expected=expected)
     values = drawn.transpose("chain", "draw", "type", *rest).values.astype(float)
     reward = values.reshape(-1, *values.shape[2:])
     if len(reward) > draws:
@@ -79,12 +75,10 @@ def type_rewards(
         reward = np.einsum("xyf,skf->skxy", table, reward)
         dims = ["draw", "type", "prompt", "response"]
     elif features is not None:
-        refuse_data(
-            "features",
-            problem=f"have no meaning for {site!r} of items",
-            expected="leave them out, or fit a model with coefficients",
-            instead="rt.models.ContextualBTL(num_types=2)",
-        )
+        problem = f"have no meaning for {site!r} of items"
+        expected = "leave them out, or fit a model with coefficients"
+        such = "rt.models.ContextualBTL(num_types=2)"
+        refuse_data("features", problem=problem, expected=expected, instead=such)
     else:
         dims = ["draw", "type", "response"]
     centred = xr.DataArray(reward - reward.mean(-1, keepdims=True), dims=dims)

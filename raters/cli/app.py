@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from raters.cli.interrupts import on_interrupt
 from raters.errors import RatersError, SettingError, one_line
 
 ABOUT = """Bayesian models of human judgement: who can be trusted, what people prefer, and
@@ -157,16 +159,29 @@ _OF_COMMAND: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
-class _Parser(ArgumentParser):
+class Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise SettingError(message)
+
+
+@contextmanager
+def on_interrupt(handler: Callable[..., Any]) -> Iterator[None]:
+    """Let an interrupt call `handler`."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # which alone may handle signals
+        return
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def parser_of_all() -> ArgumentParser:
     """Parser of all commands; columns are what it does not know."""
     form = partial(RawDescriptionHelpFormatter, max_help_position=26, width=80)
     plain: dict[str, Any] = {"formatter_class": form, "allow_abbrev": False}
-    parser = _Parser("raters", description=ABOUT, usage="raters COMMAND [OPTIONS]", **plain)
+    parser = Parser("raters", description=ABOUT, usage="raters COMMAND [OPTIONS]", **plain)
     parser.add_argument("--version", action="version", version=f"raters {version('raters')}")
     parser.set_defaults(command="", parser=parser)
     several = parser.add_subparsers(prog="raters", title="commands", metavar="COMMAND")
@@ -242,7 +257,7 @@ def _run(given: Namespace, words: list[str]) -> None:
 
         keep_compiled()
     del given.parser
-    module = group or {"serve": "serving", "judges": "judges"}.get(name, "commands")
+    module = group or {"serve": "campaign", "judges": "judges"}.get(name, "commands")
     getattr(import_module(f"raters.cli.{module}"), name)(given)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from argparse import Namespace
 from collections.abc import Iterable
 from functools import partial
@@ -46,10 +45,8 @@ def start(given: Namespace) -> None:
     """Read what there is, and write the journal."""
     out = given.out
     if out.exists() and not out.is_dir():
-        raise SettingError(
-            f"--out {str(out)!r} is there already; name another file, or go on with raters campaign"
-            f" ask {out}"
-        )
+        such = f"go on with raters campaign ask {out}"
+        raise SettingError(f"--out {str(out)!r} is there already; name another file, or {such}")
     files.check_writable(out, given)
     with collected_warnings():
         if given.file is None:
@@ -61,20 +58,12 @@ def start(given: Namespace) -> None:
             pool = rt.Candidates.of(data, **pool_options(given))
         owners = (model, Policy(), *reading.backends_given(given))
         _, policy, *backend = reading.built(reading.settings_of(given), *owners)
-        rule = ExpectedAccuracy if Program(model, pool).has_truth else ExpectedTau
-        Campaign(
-            out,
-            model,
-            pool,
-            data=data,
-            again=given.again or None,
-            backend=backend[0] if backend else None,
-            policy=policy,
-            stop=None if given.until is None else rule(given.until),
-            batch_size=given.batch_size,
-            budget=given.budget,
-            seed=given.seed,
-        )
+        options = {name: getattr(given, name) for name in ("batch_size", "budget", "seed")}
+        options |= {"backend": backend[0]} if backend else {}
+        if given.until is not None:
+            rule = ExpectedAccuracy if Program(model, pool).has_truth else ExpectedTau
+            options["stop"] = rule(given.until)
+        Campaign(out, model, pool, data=data, policy=policy, again=given.again or None, **options)
     note(f"wrote {out} ({pool.num_rows:,} questions; {model!r})", given.quiet)
     kind = f" --kind {given.kind}" if given.kind else ""
     note(f"ask with: raters campaign ask {out}{kind}", given.quiet)
@@ -96,10 +85,9 @@ def _from_names(given: Namespace) -> tuple[Model[Any], Judgements]:
             implied = kind.implied(model).items()
             options |= {name: value for name, value in implied if name in accepted}
             return model, kind.questions(**options)
-    raise SettingError(
-        f"without FILE, give --items A,B and --annotators A,B, of labels also --classes A,B; given:"
-        f" {' '.join(f'--{name}' for name in given.roles) or 'nothing'}"
-    )
+    there = " ".join(f"--{name}" for name in given.roles) or "nothing"
+    expected = "give --items A,B and --annotators A,B, of labels also --classes A,B"
+    raise SettingError(f"without FILE, {expected}; given: {there}")
 
 
 # ---------------------------------------------------------------- ask and tell
@@ -152,12 +140,8 @@ def tell(given: Namespace) -> None:
             return
         read = _imported if given.source else answers_in
         taken = campaign.tell(read(given, campaign), correct=given.correct)
-    more = {
-        "told before": taken.again,
-        "corrected": taken.corrected,
-        "to questions that were withdrawn": taken.late,
-    }
-    others = [f"{len(ids)} {words}" for words, ids in more.items() if ids]
+    words = "told before", "corrected", "to questions that were withdrawn"
+    others = [f"{len(ids)} {word}" for word, ids in zip(words, taken[1:], strict=True) if ids]
     note(", ".join([f"{len(taken.new)} new answer(s)", *others]), given.quiet)
 
 
@@ -177,22 +161,24 @@ def _one_by_one(campaign: Campaign, questions: xr.Dataset) -> None:
         if not about.attrs.get("pair") and not about.attrs.get("ordered"):
             answers = ", ".join(formats.all_answers(about))
         prompt = visible(f"{question} {about['by'].item()}: {names} ({answers}; skip, quit) > ")
-        while True:
-            try:
-                answer = input(prompt).strip()
-            except EOFError:
-                answer = "quit"
-            if answer == "quit":
-                print()
-                return
-            if answer == "skip":
-                break
+        while (answer := _typed(prompt)) not in ("quit", "skip"):
             try:
                 campaign.tell(question, answer)
                 print(f"noted {question}", flush=True)
                 break
             except DataError as error:
                 note(str(error))
+        if answer == "quit":
+            print()
+            return
+
+
+def _typed(prompt: str) -> str:
+    """Line that is typed; ``quit`` at the end of the input."""
+    try:
+        return input(prompt).strip()
+    except EOFError:
+        return "quit"
 
 
 def answers_in(given: Namespace, campaign: Campaign) -> dict[str, str]:
@@ -213,17 +199,13 @@ def answers_in(given: Namespace, campaign: Campaign) -> dict[str, str]:
             name = row.get(role, "").strip()
             known = name_text(asked.loc[question, role]) if question in asked.index else name
             if name and known.strip() != name:
-                raise DataError(
-                    f"row {place} of {str(path)!r} has {name!r} in column {role} for question"
-                    f" {question}, which was about {known!r}: were columns sorted apart? Nothing"
-                    " was written"
-                )
+                cell = f"row {place} of {str(path)!r} has {name!r} in column {role}"
+                about = f"for question {question}, which was about {known!r}"
+                raise DataError(f"{cell} {about}: were columns sorted apart? Nothing was written")
         if answers.setdefault(question, answer) != answer:
             raise DataError(f"{str(path)!r} has two answers to question {question}; keep one")
     if not answers:
-        raise DataError(
-            f"{str(path)!r} holds no answer: its column `answer` is empty, or nothing but space"
-        )
+        raise DataError(f"{str(path)!r} holds no answer: its column `answer` is empty")
     return answers
 
 
@@ -235,12 +217,9 @@ def _imported(given: Namespace, campaign: Campaign) -> dict[str, Any]:
     users = dict(zip(people, names, strict=True))
     reader = reading.chosen("source", given.source, readers)
     content = reader(content_of(given.file), users or None)
-    left = {
-        "have no answer yet": content.open,
-        "were skipped": content.skipped,
-        "were answered by people who were not asked": [one[0] for one in content.by_others],
-        "have different answers; say who is who with --people": list(content.disputed),
-    }
+    left = {"have no answer yet": content.open, "were skipped": content.skipped}
+    left["were answered by people who were not asked"] = [one[0] for one in content.by_others]
+    left["have different answers; say who is who with --people"] = list(content.disputed)
     for words, ids in left.items():
         if ids:
             note(f"{len(ids)} question(s) {words}: {', '.join(ids[:5])}")
@@ -264,9 +243,8 @@ def consider(given: Namespace) -> None:
     columns = {name: set(names.tolist()) for name, names in campaign.pool.question_names().items()}
     check_columns(table, given.file, list(columns))
     if (table[list(columns)] == "").to_numpy().any():
-        raise DataError(
-            f"{str(given.file)!r} has empty cells in {', '.join(columns)}; fill them in"
-        )
+        where = f"{str(given.file)!r} has empty cells in {', '.join(columns)}"
+        raise DataError(f"{where}; fill them in")
     with collected_warnings():
         for place, row in enumerate(table.to_dict("records"), 1):
             one = {name: _known([row[name]], known)[0] for name, known in columns.items()}
@@ -344,14 +322,31 @@ def files_for(
     tool: str, out: Path, questions: xr.Dataset, text_of: dict[Any, str] | None, *, ties: bool
 ) -> Files:
     """Files of questions for another tool, and of its interface."""
-    content: Any
     if tool == "label-studio":
         content = formats.to_label_studio(questions, text_of)
-        settings = formats.label_studio_config(questions, ties=ties)
+        settings: Any = formats.label_studio_config(questions, ties=ties)
     else:
         content = formats.to_argilla(questions, text_of)
-        fields = formats.argilla_settings(questions, ties=ties)
-        settings = json.dumps(fields, indent=1, ensure_ascii=False)
-    tasks = json.dumps(content, indent=1, ensure_ascii=False)
-    written = {out.name: tasks, files.companion(out, _MARK[tool]).name: settings}
-    return {name: partial(files.write_text, text) for name, text in written.items()}
+        settings = formats.argilla_settings(questions, ties=ties)
+    written = {out.name: content, files.companion(out, _MARK[tool]).name: settings}
+    texts = {n: one if isinstance(one, str) else files.as_text(one) for n, one in written.items()}
+    return {name: partial(files.write_text, text) for name, text in texts.items()}
+
+
+# ---------------------------------------------------------------- serve
+
+
+def serve(given: Namespace) -> None:
+    """Serve until interrupted; the links of people are in the table of tokens."""
+    try:
+        from raters.acquisition import server
+    except ImportError as error:
+        message = f"{error.name} is not installed; install raters with its extra `serve`"
+        raise SettingError(message) from error
+    campaign = _opened(given)
+    path = given.tokens or files.companion(given.journal, "-tokens.csv")
+    tokens = server.tokens_of(path, campaign)
+    desk = server.Desk(campaign, texts_of(given.texts), ties_of(campaign))
+    address = f"http://{given.host}:{given.port}"
+    note(f"serving {given.journal} at {address}/#TOKEN; tokens are in {path}", given.quiet)
+    server.serve(server.application(desk, tokens), given.host, given.port)

@@ -32,6 +32,7 @@ from raters.errors.validation import share
 from raters.fitting.result import check_several, model_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import dashed
+from raters.judgements.reading.features import OF_ITEMS, in_units_of_users
 from raters.judgements.reading.files import content_of, read_table, table_format
 from raters.kinds import kind_of, registered_kinds
 from raters.kinds.shapes import shapes_of
@@ -59,9 +60,8 @@ def audit(given: Namespace) -> None:
     files.check_writable(given.out, given, names=("result.nc", "summary.json"))
     with collected_warnings() as caught:
         result, page, parts, items = _audited(given)
-        labels: dict[Path, Callable[[Path], object]] = {}
-        if items is not None:  # Without them, labels are refused before the fit.
-            labels = {path: _labels_writer(path, items, given) for path in given.labels}
+        # Without items, labels are refused before the fit.
+        labels = {path: _labels_writer(path, items, given) for path in given.labels}
         facts = {"settings": vars(given), "warnings": caught}
         facts |= {"with": {name: part.table for name, part in parts.items()}}
         # Figures go with a report, since drawing them takes seconds.
@@ -101,7 +101,7 @@ def _check_labels(given: Namespace) -> None:
         files.check_writable(path, given, option="--labels")
 
 
-def _labels_writer(path: Path, items: xr.Dataset, given: Namespace) -> Callable[[Path], object]:
+def _labels_writer(path: Path, items: Any, given: Namespace) -> Callable[[Path], object]:
     """Writer of labels with their probabilities: as a table, or into the export that was read."""
     if path.suffix.lower() != ".json":
         return partial(write_table, items.to_dataframe().reset_index())
@@ -116,8 +116,7 @@ def _into_export(fill: Callable[..., list[dict[str, Any]]], table: Any, given: N
     if not isinstance(content, list):
         expected = "give JSON of Label Studio or records of Argilla, or write a table (.csv)"
         raise DataError(f"{str(given.file)!r} has no tasks that could be written; {expected}")
-    tasks = fill(content, table, control=given.control)
-    return json.dumps(tasks, indent=1, ensure_ascii=False)
+    return files.as_text(fill(content, table, control=given.control))
 
 
 def _check_reports(paths: Sequence[Path], given: Namespace, option: str) -> None:
@@ -149,9 +148,9 @@ def _audited(
 ) -> tuple[xr.DataTree, rt.reporting.Report, dict[str, Part], xr.Dataset | None]:
     """The fit, the report on it, what was asked for beside it, and labels of the items."""
     names = [name.strip() for name in given.more.split(",") if name.strip()]
-    for name in names:
-        if name not in (*_PARTS, "influence"):
-            refuse("more", name, "is unknown", f"choose some of {', '.join(_PARTS)}, influence")
+    if unknown := set(names) - {*_PARTS, "influence"}:
+        expected = f"choose some of {', '.join(_PARTS)}, influence"
+        refuse("more", ",".join(unknown), "is unknown", expected)
     gold = [read_table(path) for path in given.gold]
     threshold, drop = getattr(given, "threshold", None), getattr(given, "drop", False)
     check_limits(0.0 if threshold is None else threshold, given.level, 0.05, 5)
@@ -173,8 +172,7 @@ def _audited(
         refuse("labels", given.labels, problem, "leave it out")
     trusted_codes(program.data, given.reference)
     if truths is None and (gold or given.reference):
-        many = task.kind.words.many
-        raise SettingError(f"--gold and --reference need a calibration, and {many} have none")
+        raise SettingError("--gold and --reference need a calibration, and this kind has none")
     if known is not None and truths is not None and not truths.number(program.data, known):
         refuse("gold", problem="holds no truth", expected=f"fill in its column {truths.answer!r}")
     # Log-likelihoods of single judgements are most of a result, and nothing of an audit.
@@ -182,22 +180,14 @@ def _audited(
     check_several(result, "an audit says how sure it is")
     verdicts, without = None, None
     if not why:
-        verdicts = rt.audit(
-            program.model,
-            result,
-            gold=known,
-            reference=CROWD if given.trust_crowd else tuple(given.reference),
-            threshold=threshold,
-            level=given.level,
-            costs=costs,
-            influence="influence" in names,
-            seed=given.seed,
-        )
+        options = {"threshold": threshold, "level": given.level, "costs": costs, "seed": given.seed}
+        options |= {"gold": known, "influence": "influence" in names}
+        options |= {"reference": CROWD if given.trust_crowd else tuple(given.reference)}
+        verdicts = rt.audit(program.model, result, **options)
         without = _dropped(task, verdicts) if drop else None
     questions, reason = _next_questions(task, result, verdicts)
-    page = rt.report(
-        program.model, result, verdicts, dropped=without, questions=questions, questions_note=reason
-    )
+    asked: dict[str, Any] = {"questions": questions, "questions_note": reason}
+    page = rt.report(program.model, result, verdicts, dropped=without, **asked)
     folder = given.out if isinstance(given.out, Path) else Path()
     stored = given.file if given.file.suffix == ".nc" else folder / "result.nc"
     came = {"front": "command line", "result": str(stored)}
@@ -271,29 +261,21 @@ def _types(task: Task, result: xr.DataTree, gold: Any) -> Part:
     responsibility = result["types"]["responsibility"].transpose("annotator", "type")
     chances: pd.DataFrame = responsibility.to_pandas()
     people = pd.DataFrame({"type": chances.idxmax(axis=1), "probability": chances.max(axis=1)})
-    scores = scores_of(result["posterior"].dataset)
-    assert scores is not None
+    scores: Any = scores_of(result["posterior"].dataset)
     ranking = ranked_by(scores, "type", task.given.level)
     shares = result["posterior"]["type_weight"].mean(("chain", "draw")).to_series()
-    rows = []
-    for name, part in shares.items():
-        items = ranking.loc[ranking["type"] == name, "item"].map(str).tolist()
-        ends = {"prefers": ", ".join(items[:3]), "likes_least": ", ".join(items[:-4:-1])}
-        number = int((people["type"] == name).sum())
-        rows.append({"type": name, "share": part, "annotators": number} | ends)
-    outputs: Files = {
-        "types.csv": partial(write_table, ranking),
-        "types-annotators.csv": partial(write_table, people.reset_index()),
-        "profiles.png": lambda path: figures.profiles(result).savefig(path),
-    }
-    return Part(pd.DataFrame(rows), outputs)
+    names = ranking.groupby("type")["item"].agg(lambda items: list(map(str, items)))
+    numbers = people["type"].value_counts().reindex(shares.index, fill_value=0)
+    table = pd.DataFrame({"share": shares, "annotators": numbers}).rename_axis("type")
+    table["prefers"] = names.map(lambda some: ", ".join(some[:3]))
+    table["likes_least"] = names.map(lambda some: ", ".join(some[:-4:-1]))
+    outputs: Files = {"types.csv": partial(write_table, ranking)}
+    outputs["types-annotators.csv"] = partial(write_table, people.reset_index())
+    outputs["profiles.png"] = lambda path: figures.profiles(result).savefig(path)
+    return Part(table.reset_index(), outputs)
 
 
-_PARTS: dict[str, Callable[[Task, xr.DataTree, Any], Part]] = {
-    "agreement": _agreement,
-    "check": _check,
-    "types": _types,
-}
+_PARTS = {"agreement": _agreement, "check": _check, "types": _types}
 
 
 # ---------------------------------------------------------------- fit, rank and suggest
@@ -328,10 +310,8 @@ def _update(given: Namespace) -> None:
         files.write_file(given.out, partial(files.to_netcdf, updated.result), given.force)
     if len(updated.changes):
         show(updated.changes.head(40))
-    else:
-        note("no rank, label or verdict changed", given.quiet)
-    how = f"by weights (Pareto k̂ {updated.pareto_k:.2f})"
-    how = how if np.isfinite(updated.pareto_k) else "by another fit"
+    weighted = f"by weights (Pareto k̂ {updated.pareto_k:.2f})"
+    how = weighted if np.isfinite(updated.pareto_k) else "by another fit"
     seconds = f"{updated.result.attrs['seconds']:.1f} s"
     note(f"wrote {given.out}; {len(updated.changes)} changes, {how}, {seconds}", given.quiet)
 
@@ -379,12 +359,13 @@ def suggest(given: Namespace) -> None:
         pool = _pool_of(task.program, **pool_options(given))
         result = task.fit(log_likelihood=False)
         table = _questions(task, result, pool, policy=policy, batch_size=given.batch_size)
-    if as_tasks:
-        tasks = _into_export(formats.relabel_queue, table, given)
-        files.write_file(given.out, partial(files.write_text, tasks), given.force)
-        note(f"wrote the tasks of {len(table)} questions to {given.out}", given.quiet)
-    else:
-        files.write_asked(table, given)
+    if given.out is not None:
+        write = partial(write_table, table)
+        if as_tasks:
+            tasks = _into_export(formats.relabel_queue, table, given)
+            write = partial(files.write_text, tasks)
+        files.write_file(given.out, write, given.force)
+        note(f"wrote {len(table)} questions to {given.out}", given.quiet)
     show(table)
 
 
@@ -440,14 +421,11 @@ def simulate(given: Namespace) -> None:
     names = {axis: list(names) for axis, names in data.coords.items()}
     text = as_json({"design": given.design, "seed": seed, "names": names, "truth": truth})
     table, kind = pd.DataFrame(data.to_frame()), kind_of(data)
-    if getattr(data, "feature_names", ()) and kind.name == "labels":  # Before scaling.
-        raw = (np.asarray(data.features) * data.scale + data.centre)[:, 1:]
-        columns = raw[np.asarray(data.item)].T
-        table = table.assign(**dict(zip(data.feature_names[1:], columns, strict=True)))
-    outputs: Files = {
-        out.name: partial(write_table, table, people=False),
-        truth_file.name: partial(files.write_text, text),
-    }
+    if getattr(data, "feature_names", ()) and kind.name == "labels":
+        raw, columns = in_units_of_users(data, OF_ITEMS)
+        table[list(columns[1:])] = np.asarray(raw)[np.asarray(data.item), 1:]
+    outputs: Files = {out.name: partial(write_table, table, people=False)}
+    outputs[truth_file.name] = partial(files.write_text, text)
     files.write_folder(out.parent, outputs, given.force)
     number = f"{data.num_judgements} {kind.words.many}"
     note(f"wrote {number} to {out}, their truth to {truth_file}", given.quiet)

@@ -14,14 +14,13 @@ import warnings
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import xarray as xr
 
-from raters.cli.interrupts import on_interrupt
+from raters.cli.app import on_interrupt
 from raters.errors import ConvergenceWarning, DataError, DataWarning, SettingError
 from raters.judgements.display import display_name, visible
 from raters.judgements.reading.files import ENDING, must_be_file, table_format
@@ -94,22 +93,17 @@ def read_result(path: Path) -> xr.DataTree:
     known = _manifest(path.parent)
     if path.name in known and not _is_unchanged(path, known):
         # netCDF may hang on a damaged file.
-        raise DataError(
-            f"{str(path)!r} is not as raters wrote it: it is damaged or was changed; write it again"
-            " with raters fit, or, if it was changed on purpose, give a copy of another name"
-        )
+        expected = "write it again with raters fit, or give a copy of another name"
+        raise DataError(f"{str(path)!r} is not as raters wrote it; {expected}")
     try:
         with xr.open_datatree(path, engine="netcdf4") as stored:
             result = stored.load()
+            if {"posterior", "constant_data"} <= set(result.children) and "model" in result.attrs:
+                return result
+            raise ValueError
     except (OSError, ValueError, KeyError) as error:
-        raise DataError(
-            f"{str(path)!r} is not a netCDF file that can be read; give what raters fit wrote"
-        ) from error
-    if "model" not in result.attrs or not {"posterior", "constant_data"} <= set(result.children):
-        raise DataError(
-            f"{str(path)!r} is a netCDF file, but no result of raters; give what raters fit wrote"
-        )
-    return result
+        problem = f"{str(path)!r} is no netCDF file with a result of raters that can be read"
+        raise DataError(f"{problem}; give what raters fit wrote") from error
 
 
 # ---------------------------------------------------------------- what is written
@@ -146,13 +140,6 @@ def check_table(given: Namespace) -> None:
         check_writable(given.out, given)
 
 
-def write_asked(table: pd.DataFrame, given: Namespace) -> None:
-    """Write a table where one is asked for."""
-    if given.out is not None:
-        write_file(given.out, partial(write_table, table), given.force)
-        note(f"wrote {len(table)} rows to {given.out}", given.quiet)
-
-
 def write_table(table: pd.DataFrame, path: Path, *, people: bool = True) -> None:
     """A table as CSV, TSV, Parquet or JSON lines, by the ending of `path`. One for people has text
     that stays text where a spreadsheet opens it."""
@@ -165,6 +152,11 @@ def write_table(table: pd.DataFrame, path: Path, *, people: bool = True) -> None
         path.write_bytes(gzip.compress(lines.encode()) if packed else lines.encode())
     else:
         write_csv(table, path, "\t" if kind == "TSV" else ",", people=people)
+
+
+def as_text(content: Any) -> str:
+    """Content as JSON for people."""
+    return json.dumps(content, indent=1, ensure_ascii=False)
 
 
 def write_text(text: str, path: Path) -> None:
@@ -207,8 +199,7 @@ def write_folder(
             gone = [name for name in old if _is_unchanged(folder / name, known)]
             left = {name: known[name] for name in known if name not in gone}
             written = {name: (_checksum(stage / name), whole) for name in files}
-            text = json.dumps({"files": left | written}, indent=1, ensure_ascii=False)
-            write_text(text, stage / MANIFEST)
+            write_text(as_text({"files": left | written}), stage / MANIFEST)
             for name in (*files, MANIFEST):
                 os.replace(stage / name, folder / name)
             for name in gone:
@@ -227,16 +218,13 @@ def _check_replaceable(folder: Path, names: Sequence[str], force: bool) -> None:
     for path in (folder / name for name in names):
         if not os.path.lexists(path):
             continue
+        problem = ""
         if path.is_symlink() or not path.is_file():
-            raise SettingError(
-                f"{str(path)!r} is a link, a folder or a device, and is not replaced; choose"
-                " another name"
-            )
-        if not force and not _is_unchanged(path, known):
-            raise SettingError(
-                f"{str(path)!r} is there already, and was not written by raters or has changed"
-                " since; choose another name, or replace it with --force"
-            )
+            problem = "is a link, a folder or a device, and is not replaced"
+        elif not force and not _is_unchanged(path, known):
+            problem = "was not written by raters, or has changed since (--force replaces it)"
+        if problem:
+            raise SettingError(f"{str(path)!r} {problem}; choose another name")
 
 
 def _manifest(folder: Path) -> dict[str, tuple[str, bool]]:

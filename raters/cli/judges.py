@@ -12,8 +12,8 @@ import raters as rt
 from raters.cli import files
 from raters.cli.commands import write_board
 from raters.cli.files import collected_warnings, note
-from raters.cli.reading import pairs, task_of
-from raters.errors import SettingError, refuse
+from raters.cli.reading import pairs, task_of, value_of
+from raters.errors import refuse
 from raters.errors.validation import share
 from raters.judgements.names import name_text, shorten
 from raters.judgements.reading.files import names_in, read_table, table_format
@@ -35,7 +35,7 @@ def judges(given: Namespace) -> None:
     if given.file.suffix != ".nc" and columns:
         others = given.roles.get("columns", [])
         given.roles["columns"] = [*others, *(one for one in columns if one not in others)]
-    cost = {name: _number(name, text) for name, text in pairs(given.cost, "cost").items()}
+    cost = {name: value_of(text, float) for name, text in pairs(given.cost, "cost").items()}
     with collected_warnings():
         task, _ = task_of(given)
         if task.kind.name not in ("labels", "comparisons"):
@@ -49,31 +49,15 @@ def judges(given: Namespace) -> None:
             expected = f"name one of {shorten(judged)}"
             refuse("card", given.card, "is no judge of this board", expected)
         share("target", given.target)
-        gold = [read_table(path) for path in given.gold]
-        board = rt.judges(
-            task.fit(log_likelihood=False),
-            people=people,
-            gold=pd.concat(gold, ignore_index=True) if gold else task.gold,
-            question=given.question or "",
-            swapped=given.swapped or "",
-            lengths=lengths,
-            time=given.time or "",
-            cost=cost or None,
-            target=given.target,
-            level=given.level,
-            seed=given.seed,
-        )
+        tables = [read_table(path) for path in given.gold]
+        gold = pd.concat(tables, ignore_index=True) if tables else task.gold
+        options = {name: getattr(given, name) for name in ("target", "level", "seed")}
+        options |= {name: getattr(given, name) or "" for name in ("question", "swapped", "time")}
+        options |= {"lengths": lengths, "cost": cost or None, "gold": gold, "people": people}
+        board = rt.judges(task.fit(log_likelihood=False), **options)
     board = replace(board, facts={**board.facts, "front": "command line"})
     shown = board if given.card is None else board.card(given.card)
     for path in given.out:
         files.write_file(path, partial(write_board, shown), given.force)
         note(f"wrote {path}", given.quiet)
     print(shown)
-
-
-def _number(name: str, text: str) -> float:
-    """Price of a verdict."""
-    try:
-        return float(text)
-    except ValueError:
-        raise SettingError(f"--cost {name}={text} is no number; write --cost {name}=0.02") from None

@@ -21,6 +21,7 @@ import xarray as xr
 
 import raters as rt
 from raters import datasets, inference
+from raters.cli.app import Parser
 from raters.cli.files import note, read_result
 from raters.errors import SettingError, refuse
 from raters.errors.validation import instance
@@ -49,11 +50,8 @@ def models() -> dict[str, type[Model[Any]]]:
 def backends() -> dict[str, type[Backend]]:
     """Back-ends by their names on the command line: those of the classes without ``PG``."""
     classes = [getattr(inference, name) for name in inference.__all__]
-    return {
-        one.__name__.removeprefix("PG").lower(): one
-        for one in classes
-        if issubclass(one, Backend) and one is not Backend
-    }
+    real = [one for one in classes if issubclass(one, Backend) and one is not Backend]
+    return {one.__name__.removeprefix("PG").lower(): one for one in real}
 
 
 def designs() -> dict[str, Callable[..., Any]]:
@@ -89,10 +87,9 @@ def imported(option: str, text: str) -> Any:
     try:
         return getattr(importlib.import_module(module), name)
     except Exception as error:  # The user's code may raise anything.
-        raise SettingError(
-            f"--{option} {text} cannot be imported ({type(error).__name__}: {error}); write"
-            f" MODULE:NAME, such as school:{option.upper()} for the {option.upper()} of school.py"
-        ) from error
+        problem = f"--{option} {text} cannot be imported ({type(error).__name__}: {error})"
+        such = f"school:{option.upper()} for the {option.upper()} of school.py"
+        raise SettingError(f"{problem}; write MODULE:NAME, such as {such}") from error
 
 
 def model_asked(text: str | None) -> Any:
@@ -147,12 +144,9 @@ def value_of(text: str, annotation: Any) -> Any:
 def fields(owner: Any) -> dict[str, tuple[Any, Any]]:
     """Annotation and default of each field of a dataclass, or of an instance with its values."""
     cls = owner if isinstance(owner, type) else type(owner)
-    hints = typing.get_type_hints(cls)
-    return {
-        one.name: (hints[one.name], one.default if owner is cls else getattr(owner, one.name))
-        for one in dataclasses.fields(cls)
-        if one.init
-    }
+    hints, known = typing.get_type_hints(cls), [one for one in dataclasses.fields(cls) if one.init]
+    values = [one.default if owner is cls else getattr(owner, one.name) for one in known]
+    return {one.name: (hints[one.name], value) for one, value in zip(known, values, strict=True)}
 
 
 def built(texts: Mapping[str, str], *owners: Any) -> list[Any]:
@@ -239,25 +233,21 @@ def flag_of(name: str, role: Role, known: Collection[str] = ()) -> str:
 
 def given_roles(words: Sequence[str]) -> tuple[Path | None, dict[str, list[str]]]:
     """The file, and the values of each role, from words such as ``votes.csv --winner winner``."""
-    known, files, given = flags(), list[str](), dict[str, list[str]]()
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        flag, sign, value = word.partition("=")
-        if not word.startswith("--"):
-            files.append(word)
-        elif flag not in known:
-            raise SettingError(
-                f"there is no option {flag}; `raters audit --help` lists them, and settings of a"
-                f" model or back-end are written --set {flag[2:].replace('-', '_')}=VALUE"
-            )
-        elif not sign and not rest:
-            raise SettingError(f"{flag} needs a value, such as the name of a column")
-        else:
-            given.setdefault(known[flag], []).append(value if sign else rest.pop(0))
+    parser = Parser(add_help=False, allow_abbrev=False)
+    parser.add_argument("FILE", nargs="*")
+    for flag, role in flags().items():
+        parser.add_argument(flag, dest=role, action="append")
+    parsed, unknown = parser.parse_known_intermixed_args(words)
+    files, given = vars(parsed).pop("FILE"), vars(parsed)
+    if unknown:
+        flag = unknown[0].partition("=")[0]
+        setting = f"--set {flag.lstrip('-').replace('-', '_')}=VALUE"
+        others = f"settings of a model or back-end are written {setting}"
+        raise SettingError(f"there is no option {flag}; see `raters audit --help`; {others}")
     if len(files) > 1:
         raise SettingError(f"one file is read, and there are {len(files)}: {', '.join(files)}")
-    return (Path(files[0]) if files else None), given
+    roles = {role: texts for role, texts in given.items() if texts is not None}
+    return (Path(files[0]) if files else None), roles
 
 
 # ---------------------------------------------------------------- judgements, and a fit of them
@@ -284,12 +274,9 @@ def read_given(given: Namespace, fitted: Model[Any] | None = None) -> tuple[Mode
     read = read_as(shape, table, own, values, implied=implied, drop=drop, repeats=repeats)
     if given.model is None and fitted is None:
         model = _that_suits(read.judgements, model, shape.kind, settings_of(given))
-    options = [
-        f"{flag_of(name, roles[name])} {value}"
-        for name, value in read.roles.items()
-        if isinstance(value, str)
-    ]
     of_role = {name: flag_of(name, role) for name, role in roles.items()}
+    named = {name: value for name, value in read.roles.items() if isinstance(value, str)}
+    options = [f"{of_role[name]} {value}" for name, value in named.items()]
     notes = read.worded_notes(lambda name: of_role.get(name, f"--{dashed(name)}"))
     if table.form:
         notes = ["; ".join([read.summary, *notes, f"reading {' '.join(options)}"])]
@@ -349,10 +336,8 @@ def task_of(given: Namespace, *owners: Any) -> tuple[Task, list[Any]]:
         own = model_asked(given.model)  # Its module knows the classes that the file names.
         asked = given.backend or getattr(given, "quick", False)
         if given.roles or isinstance(own, type) or asked or (given.set and not owners):
-            raise SettingError(
-                f"{file!r} is a saved result, which has its data and its fit; leave out the"
-                " options of columns, models and back-ends"
-            )
+            expected = "leave out the options of columns, models and back-ends"
+            raise SettingError(f"{file!r} is a saved result with its data and fit; {expected}")
         kind = kind_asked(given.kind)
         result = read_result(given.file)
         program = Program(model_of(result), data_of(result))

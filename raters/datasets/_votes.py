@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.special import expit
 
 from raters.datasets.crowds import Truth, check_amount, check_sizes, draw_kinds
@@ -168,10 +168,10 @@ def preference_types(
     reward -= reward.mean(0)
     of_type = rng.choice(num_types, num_annotators, p=probs)
     annotator = np.repeat(np.arange(num_annotators), votes_each)
-    first, second = _pairs(rng, num_items, len(annotator))
-    logits = reward[first, of_type[annotator]] - reward[second, of_type[annotator]]
-    wins = rng.random(len(annotator)) < expit(logits)
-    votes = _comparisons(first, second, annotator, wins, range(num_items), num_annotators)
+    sides = _pairs(rng, num_items, len(annotator))
+    of_sides = reward[sides, of_type[annotator]]
+    wins = rng.random(len(annotator)) < expit(of_sides[0] - of_sides[1])
+    votes = _comparisons(sides, annotator, wins, range(num_items), num_annotators)
     truth = {"reward": reward, "type": of_type, "type_weight": _realised(of_type, num_types)}
     return GeneratedVotes(votes.aggregate(), truth)
 
@@ -213,33 +213,20 @@ def preference_bandit(num_annotators: int = 200, *, seed: int) -> GeneratedVotes
     by_arm = np.eye(arms)[sides[0]] - np.eye(arms)[sides[1]]
     features = (by_arm[:, :, None] * context[:, None]).reshape(len(annotator), -1)
     names = [f"arm {arm}" for arm in range(1, arms + 1)]
-    distinct = sides[0] != sides[1]
-    votes = _comparisons(
-        sides[0, distinct],
-        sides[1, distinct],
-        annotator[distinct],
-        wins[distinct],
-        names,
-        num_annotators,
-        features=features[distinct].astype(np.float32),
-        feature_names=tuple(f"x{axis} × {name}" for name in names for axis in (1, 2, 3)),
-    )
-    truth = {
-        "type": of_type,
-        "type_weight": _realised(of_type, arms),
-        "reward": 15 * np.eye(arms),
-        "coefficient": 10 * np.repeat(np.eye(arms), 3, axis=0),
-    }
-    return GeneratedVotes(votes, truth)
+    feature_names = tuple([f"x{axis} × {name}" for name in names for axis in (1, 2, 3)])
+    more = {"features": features.astype(np.float32), "feature_names": feature_names}
+    votes = _comparisons(sides, annotator, wins, names, num_annotators, **more)
+    truth = {"type": of_type, "type_weight": _realised(of_type, arms)}
+    truth |= {"reward": 15 * np.eye(arms), "coefficient": 10 * np.repeat(np.eye(arms), 3, axis=0)}
+    return GeneratedVotes(votes.rows(sides[0] != sides[1]), truth)
 
 
 def _type_probs(weights: Sequence[float] | None, num_types: int) -> Float[np.ndarray, " type"]:
     """Normalise the weights; uniform when there are none."""
     probs = np.full(num_types, 1 / num_types) if weights is None else numbers("weights", weights)
     if probs.shape != (num_types,) or not np.all(probs > 0):
-        refuse(
-            "weights", weights, expected=f"it must give each of {num_types} types a number above 0"
-        )
+        expected = f"it must give each of {num_types} types a number above 0"
+        refuse("weights", weights, expected=expected)
     return np.asarray(probs / probs.sum())
 
 
@@ -265,7 +252,7 @@ def _votes(
     position_bias: Float[np.ndarray, " annotator"] | None = None,
 ) -> GeneratedVotes:
     """Draw votes on uniform pairs of distinct items by uniform annotators."""
-    first, second = _pairs(rng, len(reward), num_votes)
+    sides = first, second = _pairs(rng, len(reward), num_votes)
     annotator = rng.integers(len(competence), size=num_votes)
     reward = reward - reward.mean()
     logits = competence[annotator] * (reward[first] - reward[second])
@@ -274,43 +261,26 @@ def _votes(
         logits = logits + position_bias[annotator]
         truth["position_bias"] = position_bias
     wins = rng.random(num_votes) < expit(logits)
-    votes = _comparisons(
-        first,
-        second,
-        annotator,
-        wins,
-        range(len(reward)),
-        len(competence),
-        ordered=position_bias is not None,
-    )
+    names, ordered = (range(len(reward)), len(competence)), position_bias is not None
+    votes = _comparisons(sides, annotator, wins, *names, ordered=ordered)
     return GeneratedVotes(votes.aggregate(), truth)
 
 
-def _pairs(
-    rng: np.random.Generator, num_items: int, number: int
-) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, " row"]]:
+def _pairs(rng: np.random.Generator, num_items: int, number: int) -> Int[np.ndarray, "2 row"]:
     """Uniform pairs of distinct items."""
     first = rng.integers(num_items, size=number)
-    return first, (first + rng.integers(1, num_items, size=number)) % num_items
+    return np.stack([first, (first + rng.integers(1, num_items, size=number)) % num_items])
 
 
 def _comparisons(
-    first: np.ndarray,
-    second: np.ndarray,
-    annotator: np.ndarray,
-    wins: np.ndarray,
+    sides: Int[np.ndarray, "2 row"],
+    annotator: Int[np.ndarray, " row"],
+    wins: Bool[np.ndarray, " row"],
     items: Iterable[Any],
     num_annotators: int,
     **more: Any,
 ) -> Comparisons:
     """Votes, one a row."""
-    return Comparisons(
-        first.astype(np.int32),
-        second.astype(np.int32),
-        annotator.astype(np.int32),
-        wins.astype(np.float32),
-        None,
-        tuple(items),
-        tuple(range(num_annotators)),
-        **more,
-    )
+    first, second, by = (codes.astype(np.int32) for codes in (*sides, annotator))
+    names = tuple(items), tuple(range(num_annotators))
+    return Comparisons(first, second, by, wins.astype(np.float32), None, *names, **more)

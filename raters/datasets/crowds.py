@@ -25,13 +25,8 @@ from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy
 
 # Values drawn at most, which take about a gigabyte.
 _MOST = 100_000_000
-# The kind of an annotator by the name of its share.
-_KINDS = {
-    "guessers": "guesser",
-    "spammers": "spammer",
-    "careless": "careless",
-    "adversaries": "adversary",
-}
+# Kinds of annotators whose names are not those of their shares without an "s".
+_KINDS = {"careless": "careless", "adversaries": "adversary"}
 
 # The generating values, by the names that the models give them.
 Truth = dict[str, np.ndarray]
@@ -60,16 +55,17 @@ def draw_kinds(
         others = ", ".join(f"`{other}` {share:g}" for other, share in shares.items())
         expected = "shares must not be negative, and must leave someone competent"
         refuse(name, value, f"is not possible (of {others})", expected)
-    kinds: list[str] = []
-    for name, part in shares.items():
-        kinds += [_KINDS[name]] * round(part * num_annotators)
-    kinds += ["competent"] * (num_annotators - len(kinds))
-    return rng.permutation(np.array(kinds, dtype=object))
+    kinds = np.full(num_annotators, "competent", object)
+    ends = np.cumsum([0, *(round(part * num_annotators) for part in shares.values())])
+    for name, begin, end in zip(shares, ends, ends[1:], strict=False):
+        kinds[begin:end] = _KINDS.get(name, name.removesuffix("s"))
+    return rng.permutation(kinds)
 
 
-def _read(container: Any, table: Mapping[str, Any], **settings: Any) -> Any:
-    """Judgements of a table whose columns are called as their roles."""
-    return container.from_frame(table, **{role: role for role in table}, **settings)
+def _read(container: Any, names: Mapping[str, int], **table: np.ndarray) -> Any:
+    """Judgements of columns by role, with so many names."""
+    named = {role: range(size) for role, size in names.items()}
+    return container.from_frame(table, **{role: role for role in table}, **named)
 
 
 class GeneratedLabels(NamedTuple):
@@ -164,24 +160,14 @@ def label_crowd(
     cumulative = confusion[annotator, true_class[item]].cumsum(1)
     # At most the last class, since rounding may leave the last sum below 1.
     label = np.minimum((rng.random(len(item))[:, None] > cumulative).sum(1), num_classes - 1)
-    labels = _read(
-        Labels,
-        {"item": item, "annotator": annotator, "label": label},
-        items=range(num_items),
-        annotators=range(num_annotators),
-        classes=range(num_classes),
-    )
+    names = {"items": num_items, "annotators": num_annotators, "classes": num_classes}
+    labels = _read(Labels, names, item=item, annotator=annotator, label=label)
     if num_features:
         centre = rng.normal(scale=1.5, size=(num_classes, num_features))
         noise = rng.normal(size=(num_items, num_features))
         labels = labels.with_features(centre[true_class] + noise)
-    truth = {
-        "true_class": true_class,
-        "confusion": confusion,
-        "prevalence": prevalence,
-        "kind": kind,
-    }
-    return GeneratedLabels(labels, truth)
+    truth = {"true_class": true_class, "confusion": confusion, "prevalence": prevalence}
+    return GeneratedLabels(labels, truth | {"kind": kind})
 
 
 def _confusion(
@@ -233,9 +219,8 @@ def rating_crowd(
         ``ratings``, and ``truth`` with ``reward`` (item), ``competence``, ``severity`` and ``kind``
         (annotator): "competent", "guesser" or "adversary", and ``threshold`` (annotator, step).
     """
-    check_sizes(
-        num_items=num_items, num_annotators=num_annotators, ratings_per_item=ratings_per_item
-    )
+    check_sizes(num_annotators=num_annotators, ratings_per_item=ratings_per_item)
+    check_sizes(num_items=num_items)
     whole("num_levels", num_levels, least=2)
     at_most("num_levels", num_levels, MOST_LEVELS, "levels")
     at_most("ratings_per_item", ratings_per_item, num_annotators, "annotators")
@@ -252,13 +237,10 @@ def rating_crowd(
     below = np.pad(np.cumsum(threshold, axis=1), ((0, 0), (1, 0)))
     utility = np.arange(num_levels) * location[:, None] - below[annotator]
     level = np.argmax(utility + rng.gumbel(size=utility.shape), axis=1)
-    ratings = _read(
-        Ratings,
-        {"item": item, "annotator": annotator, "rating": 1 + level},
-        levels=range(1, num_levels + 1),
-        items=range(num_items),
-        annotators=range(num_annotators),
-    )
+    names = {"items": range(num_items), "annotators": range(num_annotators)}
+    table = {"item": item, "annotator": annotator, "rating": 1 + level}
+    roles: dict[str, Any] = {role: role for role in table} | names
+    ratings = Ratings.from_frame(table, **roles, levels=range(1, num_levels + 1))
     truth = {"reward": reward, "competence": competence, "severity": severity}
     return GeneratedRatings(ratings, truth | {"threshold": threshold, "kind": kind})
 
@@ -331,16 +313,11 @@ def ranking_crowd(
     if best_worst:
         noisy = np.where(place > 0, -np.inf, rng.gumbel(size=offered.shape) - utility)
         place[np.arange(number), noisy.argmax(1)] = -1
-    rankings = Rankings(
-        annotator,
-        np.full(number, depth, np.int32),
-        None,
-        offered.astype(np.int32),
-        place.astype(np.int32),
-        tuple(range(num_annotators)),
-        tuple(range(num_items)),
-        np.ones(number, np.int32) if best_worst else None,
-    )
+    sets = offered.astype(np.int32), place.astype(np.int32)
+    names = tuple(range(num_annotators)), tuple(range(num_items))
+    lowest = np.ones(number, np.int32) if best_worst else None
+    depths = np.full(number, depth, np.int32)
+    rankings = Rankings(annotator, depths, None, *sets, *names, lowest)
     return GeneratedRankings(rankings, {"worth": worth, "competence": competence, "kind": kind})
 
 
@@ -380,31 +357,24 @@ def choice_crowd(
         ``choices``, and ``truth`` with ``coefficient`` (feature) and ``constant`` (alternative);
         with a spread also ``own_coefficient`` (annotator, feature).
     """
-    check_sizes(
-        num_choosers=num_choosers,
-        choices_per_chooser=choices_per_chooser,
-        num_features=num_features,
-    )
+    check_sizes(num_choosers=num_choosers, choices_per_chooser=choices_per_chooser)
+    check_sizes(num_features=num_features)
     check_sizes(2, num_alternatives=num_alternatives)
-    if available != 1:
-        share("available", available)
+    for name, value, end in (("available", available, 1), ("correlation", correlation, 0)):
+        if value != end:
+            share(name, value)
     if spread != 0:
         positive("spread", spread)
-    if correlation != 0:
-        share("correlation", correlation)
     number = num_choosers * choices_per_chooser
     check_amount("num_choosers", num_choosers, number * num_alternatives * num_features)
     rng = np.random.default_rng(seed)
     constant = rng.normal(0.0, 0.7, num_alternatives)
-    truth = {
-        "coefficient": rng.normal(0.0, 1.0, num_features),
-        "constant": constant - constant.mean(),
-    }
+    coefficient = rng.normal(0.0, 1.0, num_features)
+    truth = {"coefficient": coefficient, "constant": constant - constant.mean()}
     features = rng.normal(size=(number, num_alternatives, num_features))
     noise = rng.random((number, num_alternatives))
     # Two alternatives at random are always offered.
     offered = (noise.argsort(1).argsort(1) < 2) | (noise < available)
-    coefficient = truth["coefficient"]
     if spread:
         apart = rng.normal(size=(num_choosers, num_features)) * np.sqrt(1 - correlation)
         apart += rng.normal(size=(num_choosers, 1)) * np.sqrt(correlation)
@@ -415,20 +385,12 @@ def choice_crowd(
     chosen = noisy.argmax(1)[:, None] == np.arange(num_alternatives)
     row, alternative = np.nonzero(offered)
     names = [f"feature {place}" for place in range(num_features)]
-    table = {
-        "set": row,
-        "alternative": alternative,
-        "chosen": chosen[row, alternative].astype(int),
-        "annotator": row // choices_per_chooser,
-    }
-    roles: dict[str, Any] = {role: role for role in table}
-    choices = Choices.from_frame(
-        table | dict(zip(names, features[row, alternative].T, strict=True)),
-        **roles,
-        features=names,
-        alternatives=range(num_alternatives),
-        annotators=range(num_choosers),
-    )
+    table = {"set": row, "alternative": alternative, "annotator": row // choices_per_chooser}
+    table |= {"chosen": chosen[row, alternative].astype(int)}
+    roles: dict[str, Any] = {role: role for role in table} | {"features": names}
+    roles |= {"alternatives": range(num_alternatives), "annotators": range(num_choosers)}
+    table |= dict(zip(names, features[row, alternative].T, strict=True))
+    choices = Choices.from_frame(table, **roles)
     return GeneratedChoices(choices, truth)
 
 
@@ -464,24 +426,17 @@ def response_crowd(
     check_amount("num_persons", num_persons, num_persons * num_items)
     rng = np.random.default_rng(seed)
     kind = draw_kinds(rng, num_persons, guessers=guessers)
-    truth = {
-        "ability": rng.normal(size=num_persons),
-        "difficulty": rng.normal(size=num_items),
-        "discrimination": np.exp(rng.normal(0.0, 0.3, num_items)),
-        "kind": kind,
-    }
-    logits = truth["discrimination"] * (truth["ability"][:, None] - truth["difficulty"])
+    ability, difficulty = rng.normal(size=num_persons), rng.normal(size=num_items)
+    discrimination = np.exp(rng.normal(0.0, 0.3, num_items))
+    logits = discrimination * (ability[:, None] - difficulty)
     chance = np.where((kind == "guesser")[:, None], 0.5, expit(logits))
     noise = rng.random((num_persons, num_items))
     person, item = np.nonzero((noise < asked) | (noise == noise.min(1, keepdims=True)))
     right = rng.random(chance.shape) < chance
-    responses = _read(
-        Responses,
-        {"person": person, "item": item, "correct": right[person, item].astype(int)},
-        persons=range(num_persons),
-        items=range(num_items),
-    )
-    return GeneratedResponses(responses, truth)
+    correct, names = right[person, item].astype(int), {"persons": num_persons, "items": num_items}
+    responses = _read(Responses, names, person=person, item=item, correct=correct)
+    truth = {"ability": ability, "difficulty": difficulty, "discrimination": discrimination}
+    return GeneratedResponses(responses, truth | {"kind": kind})
 
 
 @checked
@@ -522,14 +477,8 @@ def demonstration_crowd(
         ``demonstrations``, and ``truth`` with ``coefficient`` (feature), ``rationality`` and
         ``kind`` (annotator): "competent", "careless" or "adversary".
     """
-    check_sizes(
-        rows=rows,
-        columns=columns,
-        num_annotators=num_annotators,
-        num_trajectories=num_trajectories,
-        num_steps=num_steps,
-        num_features=num_features,
-    )
+    check_sizes(rows=rows, columns=columns, num_annotators=num_annotators)
+    check_sizes(num_trajectories=num_trajectories, num_steps=num_steps, num_features=num_features)
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(rows, columns, num_features))
     mdp = MDP.grid(rows, columns, features=features, discount=0.9, slip=0.1)
@@ -540,13 +489,10 @@ def demonstration_crowd(
     reward = rationality[:, None, None] * mdp.reward(coefficient)
     with jax.enable_x64(True):
         policy = np.exp(np.asarray(log_soft_policy(jnp.asarray(reward), Dynamics.of(mdp))))
+    size = {"trajectories": num_trajectories, "steps": num_steps}
+    walk_seed = int(rng.integers(2**31))
     demonstrations = Demonstrations.rollouts(
-        mdp,
-        policy,
-        trajectories=num_trajectories,
-        steps=num_steps,
-        seed=int(rng.integers(2**31)),
-        annotators=range(num_annotators),
+        mdp, policy, **size, seed=walk_seed, annotators=range(num_annotators)
     )
     truth = {"coefficient": coefficient, "rationality": rationality, "kind": kind}
     return GeneratedDemonstrations(demonstrations, truth)

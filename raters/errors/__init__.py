@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -85,23 +86,18 @@ class RatersError(Exception):
         """Parameter, value, problem and expectation, for an error of another message."""
         return {name: getattr(self, name) for name in _PARTS}
 
-    def worded(
-        self, name_of: Callable[[str], str], text_of: Callable[[Any], str] | None = None
-    ) -> str:
-        """Message in the words of a front end, by its names of parameters and texts of values;
-        ``str(error)`` where no parameter or expectation is known."""
+    def worded(self, name_of: Callable[[str], str]) -> str:
+        """Message in the words of a front end, by its names of parameters; ``str(error)`` where no
+        parameter or expectation is known."""
         if self.parameter is None or self.expected is None:
             return str(self)
-        text = (text_of or typed)(self.value)
-        return self._sentence(f"{name_of(self.parameter)} {text}".rstrip(), name_of)
+        subject = f"{name_of(self.parameter)} {typed(self.value)}"
+        return self._sentence(subject.rstrip(), name_of)
 
     def _sentence(self, subject: str, name_of: Callable[[str], str]) -> str:
         """Problem and expectation, with the names of a front end."""
-        problem, expected = (
-            re.sub(r"`(\w+)`", lambda match: name_of(match[1]), text or "")
-            for text in (self.problem, self.expected)
-        )
-        return one_line(f"{subject} {problem}; {expected}")
+        named = partial(re.sub, r"`(\w+)`", lambda match: name_of(match[1]))
+        return one_line(f"{subject} {named(self.problem)}; {named(self.expected or '')}")
 
 
 class Reason(str):
@@ -190,9 +186,8 @@ def refuse(
     error: type[RatersError] = SettingError,
 ) -> NoReturn:
     """Raise an error about the value of a parameter, in words that suit every front end."""
-    raise error(
-        parameter=parameter, value=value, problem=problem, expected=expected, instead=instead
-    )
+    named = dict(zip(_PARTS, (parameter, value, problem, expected), strict=True))
+    raise error(**named, instead=instead)
 
 
 def refuse_data(*parts: Any, **named: Any) -> NoReturn:

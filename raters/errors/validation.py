@@ -259,7 +259,9 @@ def _choice(annotation: Any) -> _Choice | None:
     if origin is Self:
         return _OWN
     if origin is Literal:
-        return _words(typing.get_args(annotation))
+        options = typing.get_args(annotation)
+        texts = tuple([option for option in options if isinstance(option, str)])
+        return _Choice(functools.partial(_is_word, options), "one of the words", options=texts)
     if origin in _PLAIN:
         return _PLAIN[origin]
     if not isinstance(origin, type) or origin.__name__ in _ELSEWHERE:
@@ -271,15 +273,9 @@ def _choice(annotation: Any) -> _Choice | None:
     return None if getattr(origin, "_is_protocol", False) else _object(origin)
 
 
-def _words(options: tuple[Any, ...]) -> _Choice:
-    """One of some words, or False where that is among them."""
-    words = tuple(option for option in options if isinstance(option, str))
-    flags = [option for option in options if option not in words]
-
-    def accepts(value: Any) -> bool:
-        return any(value is flag for flag in flags) or (isinstance(value, str) and value in words)
-
-    return _Choice(accepts, "one of the words", options=words)
+def _is_word(options: tuple[Any, ...], value: Any) -> bool:
+    """True for one of some words, or for False where that is among them."""
+    return isinstance(value, (str, bool)) and value in options
 
 
 def _object(base: type) -> _Choice:
@@ -307,11 +303,7 @@ def _is_real(value: Any) -> bool:
     """True for a number that a float can hold, and for an array of one."""
     if isinstance(value, (np.ndarray, jax.Array)):
         return value.ndim == 0 and bool(np.issubdtype(value.dtype, np.number))
-    try:
-        real = isinstance(value, Real) and not isinstance(value, bool)
-        return real and not math.isnan(float(value))
-    except OverflowError:
-        return False
+    return is_number(value) or (isinstance(value, Real) and abs(value) == math.inf)
 
 
 def _is_text(value: Any) -> bool:
@@ -343,9 +335,6 @@ _PLAIN: dict[Any, _Choice] = {
     Path: _Choice(lambda value: isinstance(value, os.PathLike), "a path"),
     Callable: _Choice(callable, "a function"),
     Iterable: _Choice(is_list, "a list"),
-    Sequence: _LIST,
-    tuple: _LIST,
-    list: _LIST,
-    Mapping: _MAPPING,
-    dict: _MAPPING,
+    **dict.fromkeys((Sequence, tuple, list), _LIST),
+    **dict.fromkeys((Mapping, dict), _MAPPING),
 }

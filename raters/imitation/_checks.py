@@ -40,13 +40,11 @@ def check_entries(
     """Raise where an entry of a table is wrong."""
     if wrong.any():
         state, action = np.argwhere(wrong)[0]
-        refuse_data(
-            name,
-            problem=f"has {table[state, action]:g} for action {mdp.actions[action]!r} in state"
-            f" {mdp.states[state]!r}",
-            expected="numbers must be at least 0, and 0 where an action is not allowed",
-            instead=f"np.where(mdp.allowed, {name}, 0)",
-        )
+        where = f"action {mdp.actions[action]!r} in state {mdp.states[state]!r}"
+        problem = f"has {table[state, action]:g} for {where}"
+        expected = "numbers must be at least 0, and 0 where an action is not allowed"
+        such = f"np.where(mdp.allowed, {name}, 0)"
+        refuse_data(name, problem=problem, expected=expected, instead=such)
 
 
 def as_policy(mdp: MDP, value: ArrayLike, name: str = "policy") -> PerAction:
@@ -55,12 +53,10 @@ def as_policy(mdp: MDP, value: ArrayLike, name: str = "policy") -> PerAction:
     total = policy.sum(1)
     if (wrong := np.abs(total - 1) > ROUNDING).any():
         state = int(wrong.argmax())
-        refuse_data(
-            name,
-            problem=f"adds up to {total[state]:.6g} in state {mdp.states[state]!r}",
-            expected="the probabilities of the actions must add up to 1 in each state",
-            instead=f"{name} / {name}.sum(1, keepdims=True)",
-        )
+        problem = f"adds up to {total[state]:.6g} in state {mdp.states[state]!r}"
+        expected = "the probabilities of the actions must add up to 1 in each state"
+        such = f"{name} / {name}.sum(1, keepdims=True)"
+        refuse_data(name, problem=problem, expected=expected, instead=such)
     return np.asarray(policy / total[:, None])
 
 

@@ -97,10 +97,8 @@ def gail(
             break
     else:
         if history[-1] > tolerance:
-            warn_unconverged(
-                f"the divergence from the demonstrator is {history[-1]:.3g} nats after {steps}"
-                " steps, and still falls; take more steps"
-            )
+            divergence = f"the divergence from the demonstrator is {history[-1]:.3g} nats"
+            warn_unconverged(f"{divergence} after {steps} steps, and falls; take more steps")
     with np.errstate(divide="ignore", invalid="ignore"):
         logits = np.log(good) - np.log(learned)
     return Adversarial(policy, logits, history[-1], np.array(history))

@@ -87,23 +87,19 @@ def feature_matching(mdp: MDP, demonstrator: ArrayLike, *, rounds: int = 500) ->
         corners.append(features_of(mdp, visits[-1]))
         # No mixture of all policies is nearer than this margin.
         least = max(least, float(direction @ (target - corners[-1])))
-        mixed = _nearest(np.array(corners) - target)
+        # The mixture of corners nearest to the target (Lawson and Hanson 1974, ch. 23).
+        away = np.array(corners) - target
+        scaled = away.T / max(float(np.abs(away).max()), 1e-300)
+        rows = np.vstack([scaled, np.ones(len(away))])
+        weights, _ = nnls(rows, np.eye(len(rows))[-1])
+        mixed = weights / weights.sum()
         apart = target - mixed @ np.array(corners)
     value = float(np.linalg.norm(apart))
     if value - least > near:
-        warn_unconverged(
-            f"the distance may be {value - least:.3g} above the least possible; take more rounds"
-        )
+        above = f"the distance may be {value - least:.3g} above the least possible"
+        warn_unconverged(f"{above}; take more rounds")
     policy = clone(mdp, np.tensordot(mixed, np.array(visits), 1), pseudo_counts=0.0)
     return Apprentice(policy, apart / max(value, 1e-300), value, max(value - least, 0.0))
-
-
-def _nearest(corners: Float[np.ndarray, "corner feature"]) -> Float[np.ndarray, " corner"]:
-    """Weights of the mixture of corners nearest to the origin (Lawson and Hanson 1974, ch. 23)."""
-    scale = max(float(np.abs(corners).max()), 1e-300)
-    rows = np.vstack([corners.T / scale, np.ones(len(corners))])
-    weights, _ = nnls(rows, np.eye(len(rows))[-1])
-    return np.asarray(weights / weights.sum())
 
 
 @checked
@@ -152,12 +148,10 @@ def syed_schapire(mdp: MDP, demonstrator: ArrayLike) -> Apprentice:
     bounds = [(0, None)] * len(state) + [(None, None)]
     solved = linprog(objective, at_most, -target, equal, mdp.start[inner], bounds, method="highs")
     if solved.x is None:
-        refuse_data(
-            "demonstrator",
-            problem=f"gives a programme without a solution ({solved.message.strip()})",
-            expected="with a discount of 1 walks for ever must not have more and more features",
-            instead="dataclasses.replace(mdp, discount=0.95)",
-        )
+        problem = f"gives a programme without a solution ({solved.message.strip()})"
+        expected = "with a discount of 1 walks for ever must not have more and more features"
+        such = "dataclasses.replace(mdp, discount=0.95)"
+        refuse_data("demonstrator", problem=problem, expected=expected, instead=such)
     visits = np.zeros(mdp.allowed.shape)
     visits[state, action] = np.maximum(solved.x[:-1], 0.0)
     policy = clone(mdp, visits, pseudo_counts=0.0)

@@ -108,12 +108,9 @@ def cloning_bound(mdp: MDP, reward: ArrayLike, demonstrator: ArrayLike, policy: 
     Bound(gap=0.0526, bound=0.4000)
     """
     if mdp.discount == 1:
-        refuse(
-            "discount",
-            1.0,
-            expected="the bound is finite for a discount below 1",
-            instead="dataclasses.replace(mdp, discount=0.99)",
-        )
+        expected = "the bound is finite for a discount below 1"
+        such = "dataclasses.replace(mdp, discount=0.99)"
+        refuse("discount", 1.0, expected=expected, instead=such)
     table = as_reward(mdp, reward)
     good, learned = as_policy(mdp, demonstrator, "demonstrator"), as_policy(mdp, policy)
     visits = (1 - mdp.discount) * visits_of(mdp, good).sum(1)
@@ -193,13 +190,10 @@ def _answered(mdp: MDP, states: np.ndarray, answers: np.ndarray) -> PerAction:
     """Counts of the actions that a person would do in some states."""
     possible = answers.dtype.kind in "iu" and answers.shape == states.shape
     if not possible or not ((answers >= 0) & (answers < mdp.num_actions)).all():
-        refuse_data(
-            "ask",
-            problem=f"gave {answers.dtype} of shape {answers.shape}",
-            expected=f"it must give a code below {mdp.num_actions} for each of the {len(states)}"
-            " states",
-            instead="ask=lambda states: actions[states]",
-        )
+        problem = f"gave {answers.dtype} of shape {answers.shape}"
+        expected = f"give a code below {mdp.num_actions} for each of the {len(states)} states"
+        such = "ask=lambda states: actions[states]"
+        refuse_data("ask", problem=problem, expected=expected, instead=such)
     return sums_of(mdp, Rollout(states[None], answers[None]))
 
 
@@ -236,12 +230,8 @@ def cliff(
         transition[level, :, min(level + 1, depth)] = 1.0
         transition[level, right[level]] = np.eye(size)[max(level - 1, 0)]
     start = np.eye(size)[0]
-    mdp = MDP.from_arrays(
-        transition,
-        features=start[:, None],
-        discount=discount,
-        start=start,
-        states=["road", *(f"depth {level}" for level in range(1, size))],
-        feature_names=["on the road"],
-    )
+    states = ["road", *(f"depth {level}" for level in range(1, size))]
+    names = {"states": states, "feature_names": ["on the road"]}
+    features = start[:, None]
+    mdp = MDP.from_arrays(transition, features=features, discount=discount, start=start, **names)
     return mdp, np.eye(num_actions)[right]

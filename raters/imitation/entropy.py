@@ -10,7 +10,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from raters.alignment.checks import warn_unconverged
-from raters.errors import DataError, refuse
+from raters.errors import DataError, refuse, refuse_data
 from raters.errors.validation import checked, is_number
 from raters.imitation._checks import as_features, features_of
 from raters.imitation.planning import Plan, soft_plan
@@ -136,15 +136,11 @@ def maxent_irl(mdp: MDP, demonstrator: ArrayLike, *, penalty: float = 0.0) -> In
     gap = float(np.abs(axes @ slope).max())
     grows = least <= _GROWN * float(first[-1])
     if gap > near or grows:
-        why = (
-            "weights grow without end, as for a demonstrator who never errs"
-            if grows
-            else "no policy may have these features"
-        )
-        warn_unconverged(
-            f"feature expectations differ by {gap:.3g} from the demonstrator's: {why}; give a"
-            " penalty, such as penalty=0.01"
-        )
+        why = "no policy may have these features"
+        if grows:
+            why = "weights grow without end, as for a demonstrator who never errs"
+        problem = f"feature expectations differ by {gap:.3g} from the demonstrator's: {why}"
+        warn_unconverged(f"{problem}; give a penalty, such as penalty=0.01")
     return Inverse(theta, at.plan.policy, at.value, gap)
 
 
@@ -160,14 +156,10 @@ def _begin(mdp: MDP, target: PerFeature) -> tuple[PerFeature, Objective]:
             return theta, maxent_objective(mdp, theta, target)
         except DataError:
             continue
-    raise DataError(
-        parameter="discount",
-        value=1.0,
-        problem="leaves no weights to begin with, as entropy grows for ever in circles that cost"
-        " nothing",
-        expected="some weights must make each step cost more than its entropy",
-        instead="dataclasses.replace(mdp, discount=0.95)",
-    )
+    problem = "leaves no weights to begin with: entropy grows in circles that cost nothing"
+    expected = "some weights must make each step cost more than its entropy"
+    such = "dataclasses.replace(mdp, discount=0.95)"
+    return refuse_data("discount", 1.0, problem, expected, instead=such)
 
 
 def _moved(

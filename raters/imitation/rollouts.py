@@ -129,13 +129,11 @@ def sums_of(mdp: MDP, rollout: Rollout, discount: float = 1.0) -> PerAction:
     most = np.reshape(mdp.allowed.shape, (2, 1, 1))
     wrong = codes.ndim != 3 or not codes.size
     if wrong or ((codes != np.round(codes)) | (codes < -1) | (codes >= most)).any():
-        refuse_data(
-            "rollout",
-            problem=f"has states of shape {states.shape} and actions of shape {actions.shape}",
-            expected="both must be (episode, step), the state before each action, of codes of the"
-            f" {mdp.num_states} states and {mdp.num_actions} actions, or -1 after the last step",
-            instead="Rollout(states[:, :-1], actions) with the last states left out",
-        )
+        problem = f"has states of shape {states.shape} and actions of shape {actions.shape}"
+        expected = "both must be (episode, step), codes of the state before each action and of the"
+        expected += " action, or -1 after the last step"
+        such = "Rollout(states[:, :-1], actions) with the last states left out"
+        refuse_data("rollout", problem=problem, expected=expected, instead=such)
     done = (codes >= 0).all(0)
     table = np.zeros(mdp.allowed.shape)
     weights = np.broadcast_to(discount ** np.arange(states.shape[1]), states.shape)

@@ -42,12 +42,10 @@ def _check_ending(mdp: MDP, after: Float[np.ndarray, "state next_state"]) -> Non
         ending = more
     if not ending.all():
         names = [mdp.states[code] for code in np.flatnonzero(~ending)]
-        refuse_data(
-            "policy",
-            problem=f"never gets to an end from state(s) {shorten(names)}",
-            expected="with a discount of 1 returns are finite for policies that do",
-            instead="dataclasses.replace(mdp, discount=0.95)",
-        )
+        problem = f"never gets to an end from state(s) {shorten(names)}"
+        expected = "with a discount of 1 returns are finite for policies that do"
+        such = "dataclasses.replace(mdp, discount=0.95)"
+        refuse_data("policy", problem=problem, expected=expected, instead=such)
 
 
 def values_of(mdp: MDP, reward: PerAction, policy: PerAction) -> PerState:

@@ -5,26 +5,22 @@ from __future__ import annotations
 import re
 import tempfile
 import warnings
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from raters.errors import BackendError, ConvergenceWarning, DataWarning
 from raters.errors.validation import checked
 from raters.fitting.fit import fit
-from raters.fitting.result import check_data, draws_of
+from raters.fitting.result import check_data
 from raters.inference import Backend
-from raters.inference.modes import Images, image_of, images, mirrored
 from raters.judgements.base import Judgements
 from raters.model import Model
 from raters.program import Program
-from raters.testing._kinds import answered_otherwise
-from raters.testing._model import check_identity, check_reference
+from raters.testing._model import answered_otherwise, check_identity, check_reference
 from raters.testing._result import check_result
 
 _COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -37,14 +33,13 @@ def check_backend(backend: Backend, model: Model[Any], data: Judgements, *, seed
     What it says to cite, if anything, is BibTeX. A back-end that cannot run says so in one
     sentence, which `raters.fit` raises. Otherwise its result passes `check_result`; the same seed
     gives the same draws and another seed others; a further run on data of equal shape compiles
-    nothing; the result survives netCDF; an approximate back-end stores ``log_p`` and ``log_q``; an
-    exact one comes back from the mirror image that a declared `raters.model.Sign` or
-    `raters.model.Exchange` leads to; and convergence warnings carry numbers.
+    nothing; the result survives netCDF; an approximate back-end stores ``log_p`` and ``log_q``; and
+    convergence warnings carry numbers.
 
     Parameters
     ----------
     backend : Backend
-        With few draws, as it runs four times, and once more for a model with mirror images.
+        With few draws, as it runs four times.
     model : Model
     data : Judgements
         A small table with outcomes.
@@ -61,7 +56,12 @@ def check_backend(backend: Backend, model: Model[Any], data: Judgements, *, seed
     check_identity(backend)
     check_reference(backend)
     if reason := backend.why_not(Program(model, data)):
-        _check_refusal(backend, model, data, reason, seed)
+        message = "nothing"
+        try:
+            _run(backend, model, data, seed)
+        except BackendError as error:
+            message = str(error)
+        assert message == reason, f"why_not of {name} says {reason!r}, and fit {message!r}"
         return
     result, again, other = (_run(backend, model, data, number) for number in (seed, seed, seed + 1))
     check_result(result, model, data)
@@ -69,35 +69,18 @@ def check_backend(backend: Backend, model: Model[Any], data: Judgements, *, seed
         one, two, three = (np.asarray(tree["posterior"][site]) for tree in (result, again, other))
         assert np.array_equal(one, two), f"{name} gives different draws of {site!r} under one seed"
         # A probability of one alternative is 1 in every draw.
-        constant = np.all(one == one[:1, :1])
-        assert constant or not np.array_equal(one, three), (
-            f"{name} gives the same draws of {site!r} under two seeds"
-        )
+        differ = np.all(one == one[:1, :1]) or not np.array_equal(one, three)
+        assert differ, f"{name} gives the same draws of {site!r} under two seeds"
     if not backend.exact:
         stats = result["sample_stats"].data_vars if "sample_stats" in result.children else ()
-        missing = [part for part in ("log_p", "log_q") if part not in stats]
-        assert not missing, (
-            f"{name} is approximate and does not store {missing}, without which LOO cannot be"
-            " corrected"
-        )
-    elif images(Program(model, data)):
-        _check_mirrored(backend, model, data, result, seed)
+        missing = {"log_p", "log_q"} - set(stats)
+        assert not missing, f"{name} is approximate and does not store {missing}, which LOO needs"
     _check_no_compilation(backend, model, data, seed)
-    _check_round_trip(result, name)
-
-
-def _check_refusal(
-    backend: Backend, model: Model[Any], data: Judgements, reason: str, seed: int
-) -> None:
-    message = ""
-    try:
-        _run(backend, model, data, seed)
-    except BackendError as error:
-        message = str(error)
-    assert message == reason, (
-        f"{type(backend).__name__}.why_not says {reason!r}, but fit"
-        f" {'says ' + message if message else 'runs it'}"
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        result.to_netcdf(path := Path(folder) / "result.nc")
+        with xr.open_datatree(path) as stored:
+            again = stored.load()
+    xr.testing.assert_identical(result, again)
 
 
 def _run(backend: Backend, model: Model[Any], data: Judgements, seed: int) -> xr.DataTree:
@@ -106,54 +89,11 @@ def _run(backend: Backend, model: Model[Any], data: Judgements, seed: int) -> xr
         result = fit(model, data, backend, seed=seed, progress=False)
     for entry in caught:
         if issubclass(entry.category, ConvergenceWarning):
-            assert re.search(r"\d", str(entry.message)), (
-                f"a convergence warning has no number: {entry.message}"
-            )
+            numbers = re.search(r"\d", str(entry.message))
+            assert numbers, f"a convergence warning has no number: {entry.message}"
         elif not issubclass(entry.category, DataWarning):
             warnings.warn_explicit(entry.message, entry.category, entry.filename, entry.lineno)
     return result
-
-
-def _check_mirrored(
-    backend: Backend, model: Model[Any], data: Judgements, result: xr.DataTree, seed: int
-) -> None:
-    """Check that chains from a result's mirror image end in either world as often as its own."""
-    program = Program(model, data)
-    for move in images(program):
-        if move.parts:
-            continue  # Of parts of the data; tests/inference/test_mirror.py has some.
-        image = result.copy(deep=True)
-        posterior = image["posterior"]
-        draws = {
-            name: posterior[name].transpose("chain", "draw", *site.dims)
-            for name, site in program.sites.items()
-        }
-        values = {name: array.values for name, array in draws.items()}
-        for name, moved in mirrored(move.symmetry, values, _reversal(move)).items():
-            posterior[name] = draws[name].copy(data=np.asarray(moved))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            again = fit(model, data, backend, seed=seed, start=image, progress=False)
-        share, other = (_share_of_likelier(program, move, tree) for tree in (result, again))
-        assert abs(share - other) < 0.5, (
-            f"{type(backend).__name__} stays in the world where it sets out: {share:.0%} of its"
-            f" draws, and {other:.0%} of those from the mirror image of its result, are in the one"
-            f" that the prior favours; it does not move along {move.symmetry}"
-        )
-
-
-def _share_of_likelier(program: Program[Any], move: Images, result: xr.DataTree) -> float:
-    """Share of the draws whose mirror image has the lower density."""
-    draws, _ = draws_of(program, result)
-    data = jax.tree.map(jnp.asarray, program.data)
-    given = partial(image_of, program.model, move.kind, data)
-    odds = jax.lax.map(lambda values: given(values, _reversal(move))[1], draws)
-    return float((np.asarray(odds) < 0).mean())
-
-
-def _reversal(move: Images) -> np.ndarray:
-    """The order of the classes that is the reverse of the declared one."""
-    return np.arange(len(move.orders[0]))[::-1]
 
 
 def _check_no_compilation(backend: Backend, model: Model[Any], data: Judgements, seed: int) -> None:
@@ -169,19 +109,4 @@ def _check_no_compilation(backend: Backend, model: Model[Any], data: Judgements,
         _run(backend, model, answers, seed + 2)
     finally:
         jax.monitoring.unregister_event_duration_listener(note)
-    assert len(compiled) == 0, (
-        f"{type(backend).__name__} compiles {len(compiled)} function(s) at a further run on data of"
-        f" equal shape: {sorted(set(compiled))[:5]}"
-    )
-
-
-def _check_round_trip(result: xr.DataTree, name: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "result.nc"
-        result.to_netcdf(path)
-        with xr.open_datatree(path) as stored:
-            again = stored.load()
-    try:
-        xr.testing.assert_identical(result, again)
-    except AssertionError as error:
-        raise AssertionError(f"netCDF changes a result of {name}: {error}") from error
+    assert not compiled, f"a further run compiles {len(compiled)} function(s): {compiled[:5]}"

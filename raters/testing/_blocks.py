@@ -80,10 +80,8 @@ def _check_slope(
     else:
         slopes = sums.Conditional(readings, "mean").slope(np.asarray(current))
     wrong = float(np.max(np.abs(slopes - expected) / (1 + np.abs(expected)), initial=0.0))
-    assert wrong <= 100 * _TOLERANCE, (
-        f"the conditional read of block {block.sites} has a slope that differs by {wrong:.3g}"
-        " (relative) from that of the joint density"
-    )
+    differs = f"has a slope that differs by {wrong:.3g} (relative) from that of the joint density"
+    assert wrong <= 100 * _TOLERANCE, f"the conditional read of block {block.sites} {differs}"
 
 
 def _slopes_in_logs(

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.distributions import biject_to, constraints
 
+from raters import model as declared
 from raters.errors import SettingError
 from raters.errors.validation import checked
 from raters.fitting.result import check_data
@@ -18,22 +19,11 @@ from raters.fitting.storage import from_json, to_json
 from raters.inference.modes import images, mirrored
 from raters.inference.polya_gamma.line import orbit
 from raters.judgements.base import Judgements
-from raters.judgements.together import parts_of
-from raters.model import (
-    Exchange,
-    Model,
-    Permute,
-    Rotation,
-    Scale,
-    Shift,
-    Sign,
-    Symmetry,
-    Translation,
-    Values,
-)
+from raters.judgements.sets import OfferedSets
+from raters.judgements.together import axis_name, parts_of, with_parts
+from raters.model import Model, Symmetry, Values
 from raters.program import Program, observed_sites, skeleton
 from raters.reporting.cite import cited_entries
-from raters.testing import _kinds
 from raters.testing._blocks import check_blocks, densities
 
 _TOLERANCE = 1e-8
@@ -112,8 +102,7 @@ def check_reference(thing: Any) -> None:
 
 
 def _check_sites(program: Program[Any]) -> None:
-    model, data = program.model, program.data
-    name, traced = type(model).__name__, []
+    model, data, traced = program.model, program.data, []
     try:
         sites = program.sites
     except SettingError as error:
@@ -121,38 +110,21 @@ def _check_sites(program: Program[Any]) -> None:
     jax.eval_shape(lambda: traced.append(skeleton(model, data)))  # computes and compiles nothing
     full = traced[0]
     for observed in observed_sites(model):
-        assert full[observed]["is_observed"], (
-            f"{name} does not pass the outcomes in the data to site {observed!r}"
-        )
-    declared = {
-        axis
-        for facts in full.values()
-        if "infer" in facts
-        for axis in facts["infer"].get("event_dims", ())
-    }
+        assert full[observed]["is_observed"], f"{observed!r} does not get the outcomes in the data"
+    # A name that the program gives to an axis of its own is no slip of the pen.
+    infer = [facts["infer"] for facts in full.values() if "infer" in facts]
+    named = {axis for one in infer for axis in one.get("event_dims", ())}
+    sizes = {axis: len(names) for axis, names in data.coords.items()}
     for site, facts in sites.items():
         shape = tuple(full[site]["fn"].shape())
-        assert shape == facts.shape, (
-            f"{site!r} has shape {facts.shape} on one row and {shape} on all; it must not depend on"
-            " rows"
-        )
+        assert shape == facts.shape, f"{site!r} has shape {facts.shape} on a row, {shape} on all"
         for axis, size in zip(facts.dims, facts.shape, strict=True):
-            _check_axis(site, axis, size, declared, data)
-
-
-def _check_axis(site: str, axis: str, size: int, declared: set[str], data: Any) -> None:
-    sizes = {axis: len(names) for axis, names in data.coords.items()}
-    if axis in sizes:
-        assert size == sizes[axis], (
-            f"axis {axis!r} of {site!r} has size {size}; the data have {sizes[axis]}"
-        )
-        return
-    # A name that the program gives to an axis of its own is no slip of the pen.
-    assert axis in declared, (
-        f"an axis of {site!r} is called {axis!r}, and the data name {list(sizes)}; put it in a"
-        " plate of one of these names, or name it by infer={'event_dims': [...]}"
-    )
-    assert size > 0, f"axis {axis!r} of {site!r} is empty"
+            assert axis in sizes or axis in named, (
+                f"an axis of {site!r} is called {axis!r}, and the data name {list(sizes)}; put it"
+                " in a plate of one of these names, or name it by infer={'event_dims': [...]}"
+            )
+            right = size == sizes.get(axis, max(size, 1))
+            assert right, f"axis {axis!r} of {site!r} has size {size}, not {sizes.get(axis)}"
 
 
 def _check_simulates(model: Model[Any], data: Any, seed: int) -> tuple[Values, Values]:
@@ -162,26 +134,22 @@ def _check_simulates(model: Model[Any], data: Any, seed: int) -> tuple[Values, V
     tables = [parts_of(table).values() for table in (one.data, again.data, data)]
     for each in zip(*tables, strict=True):
         _check_outcomes(name, *each)
-    assert any(np.any(one.truth[site] != other.truth[site]) for site in one.truth), (
-        f"{name} draws the same parameters under two seeds"
-    )
+    differs = any(np.any(one.truth[site] != other.truth[site]) for site in one.truth)
+    assert differs, f"{name} draws the same parameters under two seeds"
     return one.truth, other.truth
 
 
 def _check_outcomes(name: str, one: Any, again: Any, data: Any) -> None:
     """Outcomes that are drawn are possible, and the same under one seed."""
-    drawn = _kinds.outcomes(one)
-    asked = (data.unanswered().num_rows, *_kinds.outcomes(data).shape[1:])
+    drawn = outcomes(one)
+    asked = (data.unanswered().num_rows, *outcomes(data).shape[1:])
     assert drawn.shape == asked, f"{name} draws outcomes of shape {drawn.shape}, not {asked}"
-    assert np.array_equal(drawn, _kinds.outcomes(again)), (
-        f"{name} draws different outcomes under one seed"
-    )
-    least, most = float(data.answers().min()), _kinds.highest(one)
+    equal = np.array_equal(drawn, outcomes(again))
+    assert equal, f"{name} draws different outcomes under one seed"
+    least, most = float(data.answers().min()), highest(one)
     most = most.reshape(-1, *(1,) * (drawn.ndim - 1))
-    assert np.all((drawn >= least) & (drawn <= most)), (
-        f"{name} draws outcomes from {drawn.min():g} to {drawn.max():g}, not between {least:g} and"
-        f" {most.max():g}"
-    )
+    ends = f"from {drawn.min():g} to {drawn.max():g}, not {least:g} to {most.max():g}"
+    assert np.all((drawn >= least) & (drawn <= most)), f"{name} draws outcomes {ends}"
 
 
 def _check_start(program: Program[Any], wide: bool) -> None:
@@ -189,24 +157,16 @@ def _check_start(program: Program[Any], wide: bool) -> None:
     kind = "float64" if wide else "float32"
     with jax.enable_x64(wide):
         start = {name: jnp.asarray(value, float) for name, value in model.start(data).items()}
-        assert set(start) == set(sites), (
-            f"start has the sites {sorted(start)}; the program has {sorted(sites)}"
-        )
-        for name, value in start.items():
-            assert value.shape == sites[name].shape, (
-                f"start gives {name!r} shape {value.shape}, not {sites[name].shape}"
-            )
+        shapes = {name: value.shape for name, value in start.items()}
+        expected = {name: site.shape for name, site in sites.items()}
+        assert shapes == expected, f"start has the sites {shapes}; the program has {expected}"
         at_start = densities(model, data, start)
         density, slope = at_start.joint, at_start.slope
-    assert density.dtype == kind, (
-        f"the log density has dtype {density.dtype} where {kind} is on; something is cast"
-    )
+    assert density.dtype == kind, f"the log density has dtype {density.dtype} under {kind}"
     assert np.isfinite(density), f"the log density at the start is {density} in {kind}"
     for name, part in slope.items():
-        assert np.isfinite(part).all(), (
-            f"the gradient of {name!r} at the start has {np.sum(~np.isfinite(part))} bad entries in"
-            f" {kind}"
-        )
+        finite = np.isfinite(part).all()
+        assert finite, f"the gradient of {name!r} at the start is not finite in {kind}"
 
 
 def _point(model: Model[Any], data: Any, drawn: Values) -> Values:
@@ -234,86 +194,64 @@ def _close(one: float, other: float, scale: float = 0.0) -> bool:
 
 def _check_density(program: Program[Any], values: Values) -> None:
     here = densities(program.model, program.data, values)
-    shape = (program.num_units,)
-    assert here.pointwise.shape == shape, (
-        f"the pointwise log-likelihood has shape {here.pointwise.shape}, not {shape}"
-    )
+    shape = here.pointwise.shape
+    assert shape == (program.num_units,), f"the pointwise log-likelihood has shape {shape}"
     joint, prior = float(here.by_numpyro), float(here.prior)
     likelihood = float(np.asarray(here.pointwise).sum())
     assert _close(joint - prior, likelihood, abs(joint)), (
-        f"the pointwise log-likelihood sums to {likelihood:.10g}; NumPyro's joint density less the"
-        f" prior is {joint - prior:.10g}. Something other than a sample site enters the"
-        " density"
+        f"the log-likelihood is {likelihood:.10g}; NumPyro's joint density less the prior is"
+        f" {joint - prior:.10g}: something other than a sample site enters the density"
     )
 
 
 def _moved(symmetry: Symmetry, values: Values) -> Values:
     """Another point of the orbit that a symmetry declares."""
     match symmetry:
-        case Shift(site, None):
+        case declared.Shift(site, None):
             return values | {site: values[site] + 0.7}
-        case Shift(site, int(axis)):
+        case declared.Shift(site, int(axis)):
             each = np.moveaxis(np.zeros_like(values[site]), axis, 0)[:1]
             each = np.linspace(0.3, 0.7, each.size).reshape(each.shape)
             return values | {site: values[site] + np.moveaxis(each, 0, axis)}
-        case Scale() | Translation():
+        case declared.Scale() | declared.Translation():
             return orbit(values, symmetry, 0.5)
-        case Sign():
+        case declared.Sign():
             return mirrored(symmetry, values)
-        case Rotation(both):
+        case declared.Rotation(both):
             size = np.shape(values[both[0]])[-1]
             turn = np.linalg.qr(np.random.default_rng(size).normal(size=(size, size)))[0]
             turn = -turn if size == 1 and turn[0, 0] > 0 else turn
             return values | {name: values[name] @ turn for name in both}
-        case Exchange(((site, axis), *_)):
+        case declared.Exchange(((site, axis), *_)):
             # A shift, which from three classes on is not its own inverse.
             return mirrored(symmetry, values, np.roll(np.arange(np.shape(values[site])[axis]), 1))
-        case Permute(both):
+        case declared.Permute(both):
             return values | {name: np.roll(values[name], 1, axis=-1) for name in both}
-    raise AssertionError(
-        f"{symmetry!r} is not a symmetry that raters knows: Shift, Scale, Translation, Sign,"
-        " Exchange, Permute or Rotation"
-    )
+    raise AssertionError(f"{symmetry!r} is none of the symmetries of raters.model")
 
 
 def _check_symmetries(model: Model[Any], data: Any, values: Values, seed: int) -> None:
     here = _log_likelihood(model, data, values)
     # An exchange of classes holds for data without known classes, some for two classes alone.
-    images_there_are = [move.symmetry for move in images(Program(model, data)) if not move.broken]
-    declared = [
-        symmetry
-        for symmetry in model.symmetries
-        if not isinstance(symmetry, Exchange) or symmetry in images_there_are
-    ]
-    for symmetry in declared:
-        there = _log_likelihood(model, data, _moved(symmetry, values))
-        assert _close(here, there), (
-            f"{symmetry!r} does not hold: it changes the log-likelihood by {there - here:.3g}"
-        )
+    there_are = [move.symmetry for move in images(Program(model, data)) if not move.broken]
     rng = np.random.default_rng(seed)
-    for symmetry in declared:
-        sites = _sites(symmetry, values)
-        away = values | {
-            name: values[name] * (1 + 0.3 * rng.uniform(size=np.shape(values[name])))
-            for name in sites
-        }
-        there = _log_likelihood(model, data, away)
-        assert not _close(here, there), (
-            f"a random change of {sites} leaves the log-likelihood at {here:.6g}, so"
-            f" {symmetry!r} says nothing"
-        )
-
-
-def _sites(symmetry: Symmetry, values: Values) -> list[str]:
-    """Sites that a symmetry names."""
-    named = jax.tree.leaves(dataclasses.astuple(symmetry))
-    return [name for name in values if name in named]
+    for symmetry in model.symmetries:
+        if isinstance(symmetry, declared.Exchange) and symmetry not in there_are:
+            continue
+        change = _log_likelihood(model, data, _moved(symmetry, values)) - here
+        assert _close(here, here + change), f"{symmetry!r} changes the log-likelihood by {change}"
+        named, away = jax.tree.leaves(dataclasses.astuple(symmetry)), dict(values)
+        for name in values:
+            if name in named:
+                away[name] = values[name] * (1 + 0.3 * rng.uniform(size=np.shape(values[name])))
+        changes = not _close(here, _log_likelihood(model, data, away))
+        assert changes, f"{symmetry!r} says nothing: a random change leaves the log-likelihood"
 
 
 def _check_relabelling(program: Program[Any], values: Values, seed: int) -> None:
     model, data = program.model, program.data
     rng = np.random.default_rng(seed)
-    axes = _kinds.question_axes(data)
+    axes = question_axes(data)
     new = {axis: rng.permutation(len(data.coords[axis])) for axis in axes}
     moved = dict(values)
     for name, site in program.sites.items():
@@ -321,31 +259,25 @@ def _check_relabelling(program: Program[Any], values: Values, seed: int) -> None
             if dim in new:
                 moved[name] = np.take(moved[name], np.argsort(new[dim]), axis=axis)
     here = float(densities(model, data, values).joint)
-    changed = _kinds.renamed(data, new)
-    there = float(densities(model, _kinds.with_names_of(changed, data), moved).joint)
+    changed = renamed(data, new)
+    there = float(densities(model, with_names_of(changed, data), moved).joint)
     if not _close(here, there):  # The model may have names among its settings.
         there = float(densities(model, changed, moved).joint)
-    assert _close(here, there), (
-        f"renaming {' and '.join(f'{axis}s' for axis in new)} changes the log density by"
-        f" {there - here:.3g}"
-    )
+    words = " and ".join(f"{axis}s" for axis in new)
+    assert _close(here, there), f"renaming {words} changes the log density by {there - here:.3g}"
 
 
 def _check_counts(model: Model[Any], data: Any, points: list[Values]) -> None:
     """Equal: a row twice, with a double count, and put together by `aggregate`."""
-    twice, counted = _kinds.doubled(data)
-    change = [
-        _log_likelihood(model, table, points[0]) - _log_likelihood(model, table, points[1])
-        for table in (twice, counted, twice.aggregate())
-    ]
-    assert _close(change[0], change[1], 1e2), (
-        "a repeated row is not the same as count=2: a step changes the log-likelihood by"
-        f" {change[0]:.10g} and by {change[1]:.10g}"
-    )
-    assert _close(change[0], change[2], 1e2), (
-        "aggregate() changes the likelihood: a step changes it by"
-        f" {change[0]:.10g} before and by {change[2]:.10g} after"
-    )
+    twice, counted = doubled(data)
+    tables = (twice, counted, twice.aggregate())
+    each = [[_log_likelihood(model, table, point) for point in points] for table in tables]
+    change, of_counts, aggregated = (here - there for here, there in each)
+    by = f"a step changes the log-likelihood by {change:.10g} and by"
+    problem = "a repeated row is not the same as count=2"
+    assert _close(change, of_counts, 1e2), f"{problem}: {by} {of_counts:.10g}"
+    problem = "aggregate() changes the likelihood"
+    assert _close(change, aggregated, 1e2), f"{problem}: {by} {aggregated:.10g}"
 
 
 def _check_known(program: Program[Any], values: Values) -> None:
@@ -363,6 +295,96 @@ def _check_known(program: Program[Any], values: Values) -> None:
     total = jax.nn.logsumexp(jnp.stack(each), axis=0)
     wrong = float(jnp.max(jnp.abs(total - pointwise(-1))))
     assert wrong <= _TOLERANCE * (1 + float(jnp.max(jnp.abs(total)))), (
-        f"log-likelihoods with each class known, summed over the classes, differ by {wrong:.3g}"
-        f" from those with none known; pass data.{data.known} to GroupedMixture(known=...)"
+        f"log-likelihoods with each class known, summed over the classes, differ by {wrong:.3g} of"
+        f" those with none known; pass data.{data.known} to GroupedMixture(known=...)"
     )
+
+
+# ---------------------------------------------------------------------- judgements as they vary
+
+# Where each new code of an axis comes from: the code of old entry i is `new[axis][i]`.
+NewCodes = dict[str, np.ndarray]
+
+
+def outcomes(data: Judgements) -> np.ndarray:
+    """Outcome of each row."""
+    return np.asarray(getattr(data, data.answer))
+
+
+def highest(data: Judgements) -> np.ndarray:
+    """Highest outcome that each row can have."""
+    most = np.full(data.num_rows, float(data.answers().max()))
+    return most * np.asarray(data.weight) if data.summed else most
+
+
+def renamed(data: Any, new: NewCodes) -> Any:
+    """The same judgements with other codes along some axes, and the names at their new codes."""
+    moved = {}
+    for part_name, part in parts_of(data).items():
+        for axis, names in part.coords.items():
+            if (order := new.get(axis_name(data, part_name, axis))) is not None:
+                of_new = tuple(names[place] for place in np.argsort(order))
+                part = part.with_names(axis, of_new)
+        moved[part_name] = part
+    return with_parts(data, moved)
+
+
+def with_names_of(data: Any, like: Any) -> Any:
+    """Judgements with the names of others in place of theirs."""
+    named = {}
+    for (name, part), own in zip(parts_of(data).items(), parts_of(like).values(), strict=True):
+        fields = {field: getattr(own, field) for field in part.names.values()}
+        named[name] = dataclasses.replace(part, **fields)
+    return with_parts(data, named)
+
+
+def question_axes(data: Any) -> list[str]:
+    """Axes of what is asked, and whom."""
+    called = dict[str, None]()
+    for name, part in parts_of(data).items():
+        axes = [axis for axis in part.question_axes() if axis != part.axes.get(part.known)]
+        called |= dict.fromkeys(axis_name(data, name, axis) for axis in axes)
+    return list(called)
+
+
+def doubled(data: Any) -> tuple[Any, Any]:
+    """The same judgements in two tables of as many rows as the data have, which compile once."""
+    both: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+    for name, part in parts_of(data).items():
+        place = np.arange(part.num_rows) % 3
+        # The rows after the last whole three stay as they are.
+        place[len(place) // 3 * 3 :] = 3
+        for which, table in enumerate(both):
+            table[name] = _doubled(part, place, which)
+    return with_parts(data, both[0]), with_parts(data, both[1])
+
+
+def _doubled(data: Any, place: np.ndarray, repeated: int) -> Any:
+    """Rows of this place twice, of the other place with a double count."""
+    times = np.select([place == repeated, place == 2], [2, 0], 1)
+    index = np.repeat(np.arange(len(place)), times)
+    factor = np.where(place[index] == 1 - repeated, 2, 1)
+    table = data.rows(index)
+    changes = {name: getattr(data, name) for name in data.statics(derived=True)}
+    weight = np.asarray(table.weight)
+    changes["count"] = (factor * weight).astype(weight.dtype)
+    if data.summed:
+        changes[data.answer] = (factor * outcomes(table).T).T.astype(np.float32)
+    return dataclasses.replace(table, **changes)
+
+
+def answered_otherwise(data: Any) -> Any:
+    """Data of equal shape with other outcomes."""
+    if isinstance(data, OfferedSets):  # What is true of one thing is true of the next.
+        position, size = np.arange(outcomes(data).shape[1]), data.there.sum(1, keepdims=True)
+        order = np.where(position < size, (position + 1) % size, position)
+        return data.answered(np.take_along_axis(outcomes(data), order, 1))
+    if data.summed:
+        column = (highest(data) - outcomes(data)).astype(np.float32)
+        return dataclasses.replace(data, **{data.answer: column})
+    possible = data.answers().tolist()
+    others = []
+    for row, outcome in enumerate(outcomes(data).tolist()):
+        own = [value for value in possible if value in set(data.answer_words(row).values())]
+        others.append(own[(own.index(outcome) + 1) % len(own)])
+    return data.answered(np.asarray(others))

@@ -42,17 +42,15 @@ def check_result(result: xr.DataTree, model: Model[Any], data: Judgements) -> No
     """
     check_data(data, "data", model)
     instance("result", result, xr.DataTree, "a result", "rt.fit(model, data, seed=0)")
-    missing = {"posterior", "observed_data", "constant_data"} - set(result.children)
-    assert not missing, f"the result has no group {missing}; it has {list(result.children)}"
     program = Program(model, data)
-    sites = program.sites
+    latent, sites = program.latent, program.sites
+    groups = {"posterior", "observed_data", "constant_data"} | ({latent.group} if latent else set())
+    missing = groups - set(result.children)
+    assert not missing, f"the result has no group {missing}; it has {list(result.children)}"
     posterior = result["posterior"].to_dataset()
     # Deterministic sites are left out where they are many.
-    unknown = set(posterior.data_vars) - set(sites) - set(program.deterministic)
-    assert not unknown | (set(sites) - set(posterior.data_vars)), (
-        f"posterior holds {sorted(map(str, posterior.data_vars))}; the model has"
-        f" {sorted((*sites, *program.deterministic))}"
-    )
+    wrong = set(posterior.data_vars) - {*program.deterministic} ^ {*sites}
+    assert not wrong, f"the sites {wrong} are of the posterior or the model alone"
     for name, site in sites.items():
         _check_draws(posterior[name], name, site, data)
     for symmetry in model.symmetries:
@@ -61,51 +59,43 @@ def check_result(result: xr.DataTree, model: Model[Any], data: Judgements) -> No
             along = dims if symmetry.axis is None else dims[symmetry.axis]
             off = float(np.abs(posterior[symmetry.site].mean(along)).max())
             assert off < 1e-4, f"draws of {symmetry.site!r} are not centred: a mean is {off:.3g}"
-    for attribute in (
-        "model",
-        "backend",
-        "seed",
-        "seconds",
-        "raters_version",
-        "numpyro_version",
-        "jax_version",
-    ):
-        assert attribute in result.attrs, (
-            f"the result does not record {attribute!r}; it records {sorted(map(str, result.attrs))}"
-        )
-    assert result.attrs["model"] == to_json(model), (
-        f"the result says its model is {result.attrs['model']}, not {model!r}"
-    )
+    versions = [f"{name}_version" for name in ("raters", "numpyro", "jax")]
+    for attribute in ("model", "backend", "seed", "seconds", *versions):
+        assert attribute in result.attrs, f"the result does not record {attribute!r}"
+    stored = result.attrs["model"]
+    assert stored == to_json(model), f"the result says its model is {stored}, not {model!r}"
     _check_data_kept(result, data)
     for name, own in program.parts.items() if program.is_joint else ():
         check_result(part(model, result, name).result, own.model, own.data)
     if "log_likelihood" in result.children and not program.is_joint:
         _check_log_likelihood(result, model, data)
-    if latent := program.latent:
+    if latent:
         _check_classes(result, data, latent)
 
 
 def _check_draws(draws: xr.DataArray, name: str, site: Site, data: Judgements) -> None:
     dims = ("chain", "draw", *site.dims)
     assert draws.dims == dims, f"draws of {name!r} have axes {draws.dims}, not {dims}"
-    for axis in dims:
-        assert axis in draws.coords, f"axis {axis!r} of {name!r} has no names"
-        if axis in data.coords:
-            expected = names_array(data.coords[axis])
-            assert np.array_equal(draws[axis].values, expected), (
-                f"axis {axis!r} of {name!r} is not named as the data name it"
-            )
+    _check_names(draws, data)
     bad = int(np.sum(~np.isfinite(draws.values)))
     assert bad == 0, f"{bad} of {draws.size} draws of {name!r} are not finite"
     outside = int(np.sum(~np.asarray(site.support(jnp.asarray(draws.values)))))
     assert outside == 0, f"{outside} of {draws.size} draws of {name!r} are outside its support"
 
 
+def _check_names(array: xr.DataArray, data: Judgements) -> None:
+    """Axes have names, and those of the data where these have some."""
+    for axis in map(str, array.dims):
+        assert axis in array.coords, f"axis {axis!r} of {array.name!r} has no names"
+        names = array[axis].values
+        equal = np.array_equal(names, names_array(data.coords.get(axis, tuple(names))))
+        assert equal, f"axis {axis!r} of {array.name!r} is not named as the data name it"
+
+
 def _check_data_kept(result: xr.DataTree, data: Any) -> None:
     kept = data_of(result)
-    assert type(kept) is type(data), (
-        f"the result keeps {type(kept).__name__}; the data are {type(data).__name__}"
-    )
+    kinds = type(kept), type(data)
+    assert kinds[0] is kinds[1], f"the result keeps {kinds[0]}; the data are {kinds[1]}"
     for name in (field.name for field in dataclasses.fields(data)):
         one, other = getattr(kept, name), getattr(data, name)
         if isinstance(other, (tuple, range)):
@@ -114,30 +104,19 @@ def _check_data_kept(result: xr.DataTree, data: Any) -> None:
 
 
 def _check_classes(result: xr.DataTree, data: Judgements, latent: LatentClass) -> None:
-    assert latent.group in result.children, (
-        f"the result has no group {latent.group!r}; it has {list(result.children)}"
-    )
-    responsibility = result[latent.group]["responsibility"]
-    assert responsibility.dims == latent.axes, (
-        f"responsibilities have axes {responsibility.dims}, not {latent.axes}"
-    )
-    for axis in set(latent.axes) & set(data.coords):
-        expected = names_array(data.coords[axis])
-        assert np.array_equal(responsibility[axis].values, expected), (
-            f"axis {axis!r} of responsibilities is not named as in the data"
-        )
+    responsibility = result[latent.group].dataset["responsibility"]
+    dims = responsibility.dims
+    assert dims == latent.axes, f"responsibilities have axes {dims}, not {latent.axes}"
+    _check_names(responsibility, data)
     low = float(responsibility.min())
     off = float(np.abs(responsibility.sum(latent.axes[1]) - 1).max())
-    assert min(low, 1e-5 - off) >= 0, (
-        f"responsibilities are no probabilities: the least is {low:.3g}, a sum is off by {off:.3g}"
-    )
+    ends = f"the least is {low:.3g}, a sum is off by {off:.3g}"
+    assert min(low, 1e-5 - off) >= 0, f"responsibilities are no probabilities: {ends}"
     column = None if data.known is None else getattr(data, data.known)
     if column is not None and latent.unit == data.unit:
         known = np.flatnonzero(np.asarray(column) >= 0)
-        right = responsibility.values[known, np.asarray(column)[known]]
-        assert np.all(right > 1 - 1e-5), (
-            f"an item whose class is known has it with probability {right.min():.3g}"
-        )
+        right = responsibility.values[known, np.asarray(column)[known]].min(initial=1.0)
+        assert right > 1 - 1e-5, f"an item whose class is known has it with probability {right:.3g}"
 
 
 def _check_log_likelihood(result: xr.DataTree, model: Model[Any], data: Any) -> None:
@@ -145,12 +124,9 @@ def _check_log_likelihood(result: xr.DataTree, model: Model[Any], data: Any) -> 
     dims = ("chain", "draw", Program(model, data).unit)
     assert stored.dims == dims, f"the log-likelihood has axes {stored.dims}, not {dims}"
     with jax.enable_x64(True):
-        last = {
-            str(name): jnp.asarray(draws.values[-1, -1], float)
-            for name, draws in result["posterior"].data_vars.items()
-        }
+        drawn = result["posterior"].data_vars.items()
+        last = {str(name): jnp.asarray(draws.values[-1, -1], float) for name, draws in drawn}
         expected = np.asarray(densities(model, data, last).pointwise)
     wrong = float(np.max(np.abs(stored.values[-1, -1] - expected)))
-    assert wrong < 1e-3 * (1 + np.abs(expected).max()), (
-        f"the stored log-likelihood is off by {wrong:.3g}"
-    )
+    right = wrong < 1e-3 * (1 + np.abs(expected).max())
+    assert right, f"the stored log-likelihood is off by {wrong:.3g}"

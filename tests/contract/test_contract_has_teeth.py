@@ -19,8 +19,8 @@ import raters as rt
 from raters.distributions import GroupedMixture
 from raters.distributions.labels import RightOrWrongLabel
 from raters.errors import ConvergenceWarning, SettingError
-from raters.inference import Backend, Draws, modes
-from raters.inference.polya_gamma import augmentation, gibbs, label_switching, sums
+from raters.inference import Backend, Draws
+from raters.inference.polya_gamma import augmentation, sums
 from raters.model import Scale, Shift, Sign
 from raters.testing import check_backend, check_model, check_result
 
@@ -330,20 +330,3 @@ def test_a_spoilt_result_is_refused(spoil, sentence, tiny, fit_quietly) -> None:
 def test_check_model_needs_outcomes(tiny) -> None:
     with pytest.raises(AssertionError, match="needs data with outcomes"):
         check_model(Sound(), dataclasses.replace(tiny, wins=None))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["votes", "labels"])
-def test_a_sampler_that_stays_in_the_mirror_is_refused(kind, tiny, monkeypatch) -> None:
-    model: rt.Model = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
-    data: rt.judgements.Judgements = tiny
-    if kind == "labels":
-        model, data = rt.DawidSkene(), rt.datasets.label_crowd(60, 6, 6, 2, seed=0).labels
-    backend = rt.PGGibbs(draws=30, warmup=10, chains=2)
-    check_backend(backend, model, data)
-    monkeypatch.setattr(modes, "step", lambda model, kind, parts, data, values, *_: values)
-    monkeypatch.setattr(label_switching, "is_collapsed", lambda plan, kind: False)
-    gibbs._sweeps.clear_cache()
-    with pytest.raises(AssertionError, match="stays in the world where it sets out"):
-        check_backend(backend, model, data)
-    gibbs._sweeps.clear_cache()

@@ -12,17 +12,18 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
+from raters.acquisition.campaign import journal as journals
 from raters.acquisition.campaign.fits import Fits
-from raters.acquisition.campaign.journal import Journal, Question, Snapshot, TellResult, is_new
+from raters.acquisition.campaign.journal import Journal, Question, Seen, Snapshot, TellResult
 from raters.acquisition.campaign.ledger import Account, Decision, Ledger, Stream
 from raters.acquisition.campaign.settings import GivenRule, Rule, Setup, rule_of, stored_data
 from raters.acquisition.campaign.stopping import ExpectedAccuracy, ExpectedTau, OrderIsRight, Stop
 from raters.acquisition.policy import Policy, chooses_at_random
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
-from raters.errors import DataError, SettingError, refuse
+from raters.errors import DataError, SettingError, refuse_data
 from raters.errors.validation import boolean, checked, instance, is_list, seed_number, share, whole
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data, check_model
@@ -33,12 +34,8 @@ from raters.judgements.names import shorten
 from raters.model import Model
 from raters.program import Program
 
-# Each certainty of a status is the value of a stopping rule; its threshold is not read.
-_CERTAINTIES: dict[str, Stop] = {
-    "order_probability": OrderIsRight(0.5),
-    "expected_tau": ExpectedTau(0.5),
-    "expected_accuracy": ExpectedAccuracy(0.5),
-}
+# The certainties of a status are the values of stopping rules, whose thresholds are not read.
+_CERTAINTIES: list[Stop] = [OrderIsRight(0.5), ExpectedTau(0.5), ExpectedAccuracy(0.5)]
 
 
 @dataclass(frozen=True)
@@ -148,7 +145,7 @@ class Campaign:
         pool, base = pools.prepared(pool, data)
         setup = Setup(model, pool.shuffled(seed), base, backend, policy, again, int(seed))
         identity = setup.identity()
-        if is_new(path):
+        if journals.is_new(path):
             setup.check_possible()
         elif data is None:
             del identity["data"]  # They are in the journal, and so need not be given again.
@@ -184,7 +181,7 @@ class Campaign:
         self.stop = stop
         self._ledger = Ledger(self.pool, self._base, self.policy, self.again)
         self._lock = RLock()
-        self._result: tuple[Float[np.ndarray, " question"], xr.DataTree] | None = None
+        self._result = np.full(1, -1.0), xr.DataTree()  # the answers that it is of
         self._fits = Fits(self.model, self.backend, self.pool, self.seed)
 
     def __repr__(self) -> str:
@@ -230,41 +227,35 @@ class Campaign:
         whole("number", size)
         judges = pools.codes_of(annotator, self.pool, "annotator")
         with self._lock:
-            while True:
-                snapshot = self._journal.read()
-                questions = self._choose(snapshot, int(size), judges)
-                ids = self._journal.ask(questions, known=len(snapshot)) if questions else []
-                # None when another process has written since: these questions may be its.
-                if ids is not None:
-                    rows = np.array([question.row for question in questions], int)
-                    scores = np.array([question.score for question in questions], float)
-                    return self._ledger.table(ids, rows, scores)
+            ids = None
+            while ids is None:  # when another process has written since: questions may be its
+                account = self._account()
+                questions, known = self._choose(account, size, judges), len(account.snapshot)
+                ids = self._journal.ask(questions, known=known) if questions else []
+        rows = np.array([question.row for question in questions], int)
+        scores = np.array([question.score for question in questions], float)
+        return self._ledger.table(ids, rows, scores)
 
     def _choose(
-        self, snapshot: Snapshot, size: int, judges: Int[np.ndarray, " annotator"]
+        self, account: Account, size: int, judges: Int[np.ndarray, " annotator"]
     ) -> list[Question]:
         """Choose at most `size` questions to these annotators."""
-        ledger, account = self._ledger, self._ledger.account(snapshot, self.budget)
-        if self._why_done(snapshot, account) is not None:
+        ledger, snapshot = self._ledger, account.snapshot
+        if self._why_done(account) is not None:
             return []
         rows = account.payable[np.isin(ledger.judge[account.payable], judges)]
         if not len(rows):
             return []
-        chosen = self.policy.choose(
-            self._posterior(snapshot),
-            self.pool.rows(rows),
-            min(size, len(rows)),
-            seed=pools.seed_of(self.seed, len(snapshot)),
-            asked=account.asked,
-            pending=self.pool.rows(np.sort(snapshot.row[snapshot.open])),
-        )
+        state = {"asked": account.asked, "pending": self.pool.rows(account.waiting)}
+        seed, draws = pools.seed_of(self.seed, len(snapshot)), self._posterior(snapshot)
+        size = min(size, len(rows))
+        chosen = self.policy.choose(draws, self.pool.rows(rows), size, seed=seed, **state)
         questions, left = [], account.left
         for row, score in zip(rows[chosen.rows].tolist(), chosen.score.tolist(), strict=True):
-            judge = int(ledger.judge[row])
-            cost = float(ledger.cost[judge])
-            if cost <= left:
-                left -= cost
-                questions.append(Question(row, judge, score, cost))
+            question = ledger.question(row, score)
+            if question.cost <= left:
+                left -= question.cost
+                questions.append(question)
         return questions
 
     @checked
@@ -300,26 +291,23 @@ class Campaign:
             share("rate", rate)
         row = self._ledger.row_of(question)
         with self._lock:
-            while True:
-                snapshot, stream = self._journal.read(), Stream.of(self._journal, rate)
-                account = self._ledger.account(snapshot, self.budget)
+            ids = None
+            while ids is None:  # when another process has written since: it may be another decision
+                account, stream = self._account(), Stream.of(self._journal, rate)
                 questions, best = list[Question](), math.nan
-                if reason := self._why_done(snapshot, account):
-                    reason = f"there is nothing more to ask: {reason}"
-                    seen = stream.let_go(row, reason, moves=False)
-                elif reason := self._ledger.why_not(snapshot, account, row):
-                    seen = stream.let_go(row, reason)
+                if why := self._why_done(account):
+                    why = f"there is nothing more to ask: {why}"
+                    seen = Seen(row, math.nan, math.inf, stream.level, stream.rate, None, why)
+                elif why := self._ledger.why_not(account, row):
+                    seen = stream.seen(row, math.nan, math.inf, False, why)
                 else:
-                    draws = self._posterior(snapshot)
-                    seen, questions, best = stream.decide(
-                        row, snapshot, self._ledger, account, self.policy, draws, self.seed
-                    )
-                arrived = stream.place, seen
-                ids = self._journal.ask(questions, known=len(snapshot), seen=arrived)
-                # None when another process has written since: the decision may be another now.
-                if ids is not None:
-                    name = ids[0] if ids else None
-                    return Decision(bool(ids), name, seen.score, seen.threshold, seen.reason, best)
+                    draws = self._posterior(account.snapshot)
+                    decided = stream.decide(row, self._ledger, account, draws, self.seed)
+                    seen, questions, best = decided
+                known, arrived = len(account.snapshot), (stream.place, seen)
+                ids = self._journal.ask(questions, known=known, seen=arrived)
+        name = ids[0] if ids else None
+        return Decision(bool(ids), name, seen.score, seen.threshold, seen.reason, best)
 
     def tell(
         self, answers: Mapping[str, Any] | str, answer: Any = None, *, correct: bool = False
@@ -347,7 +335,7 @@ class Campaign:
             answers = {answers: answer}
         elif not isinstance(answers, Mapping) or answer is not None:
             expected, such = "give an id and an answer, or a mapping", "{'a3f1-1': 'first'}"
-            refuse("answers", answers, expected=expected, instead=such, error=DataError)
+            refuse_data("answers", answers, expected=expected, instead=such)
         rows, outcomes = self._journal.read().row.tolist(), dict[int, float]()
         for question, words in answers.items():
             place = self._journal.place_of(question, len(rows))
@@ -359,9 +347,8 @@ class Campaign:
                 raise DataError(f"question {question}: {error}. Nothing was written") from error
             if outcome is None:
                 possible = shorten(map(repr, self.pool.answer_words(rows[place - 1])), 10)
-                problem = f"is no answer to question {question}"
                 expected = f"it must be one of {possible}; nothing was written"
-                refuse("answers", words, problem, expected, error=DataError)
+                refuse_data("answers", words, f"is no answer to question {question}", expected)
             outcomes[place] = float(outcome)
 
         def words_of(place: int, outcome: float) -> str:
@@ -374,14 +361,14 @@ class Campaign:
         again, and they may be asked anew. Answers that come later still count."""
         if not isinstance(ids, str) and not is_list(ids):
             expected = "give the id of a question, or several"
-            refuse("ids", ids, expected=expected, instead="['a3f1-1']", error=DataError)
+            refuse_data("ids", ids, expected=expected, instead="['a3f1-1']")
         return self._journal.withdraw([ids] if isinstance(ids, str) else list(ids))
 
     def outstanding(self, *, annotator: Any = None) -> xr.Dataset:
         """Open questions as `ask` returned them, of one annotator, of several, or of all."""
         snapshot, judges = self._journal.read(), pools.codes_of(annotator, self.pool, "annotator")
         places = np.flatnonzero(snapshot.open & np.isin(snapshot.annotator, judges))
-        ids = [self._journal.id_of(place + 1) for place in places.tolist()]
+        ids = self._journal.ids_of(places)
         return self._ledger.table(ids, snapshot.row[places], snapshot.score[places])
 
     @property
@@ -390,8 +377,7 @@ class Campaign:
         (``"answered"``, ``"open"`` or ``"withdrawn"``) and ``answer`` (empty where there is none).
         """
         snapshot = self._journal.read()
-        ids = [self._journal.id_of(place + 1) for place in range(len(snapshot))]
-        return self._ledger.history(ids, snapshot)
+        return self._ledger.history(self._journal.ids_of(np.arange(len(snapshot))), snapshot)
 
     @property
     def considered(self) -> xr.Dataset:
@@ -420,17 +406,14 @@ class Campaign:
     def result(self) -> xr.DataTree:
         """Fit of all judgements so far, kept until another answer comes."""
         with self._lock:
-            snapshot = self._journal.read()
-            if self._result is None or not np.array_equal(
-                self._result[0], snapshot.value, equal_nan=True
-            ):
+            answers = self._journal.read().value
+            if not np.array_equal(self._result[0], answers, equal_nan=True):
                 short = self.backend == short_backend(Program(self.model, self.pool))
-                backend = None if short else self.backend
-                data = self._data(snapshot)
-                if not data.num_rows:
+                if not (data := self.data).num_rows:
                     raise DataError("there is no answer yet; hand out questions first")
-                result = fit(self.model, data.aggregate(), backend, seed=self.seed, progress=False)
-                self._result = snapshot.value, result
+                data, backend = data.aggregate(), None if short else self.backend
+                result = fit(self.model, data, backend, seed=self.seed, progress=False)
+                self._result = answers, result
             return self._result[1]
 
     @property
@@ -461,18 +444,19 @@ class Campaign:
     def why_done(self) -> str | None:
         """Reason why there is nothing more to ask, as a sentence; None when there is."""
         with self._lock:
-            snapshot = self._journal.read()
-            return self._why_done(snapshot, self._ledger.account(snapshot, self.budget))
+            return self._why_done(self._account())
+
+    def _account(self) -> Account:
+        return self._ledger.account(self._journal.read(), self.budget)
 
     def _is_known(self, snapshot: Snapshot) -> bool:
         return bool(snapshot.answered.any() or self._base.num_rows)
 
-    def _why_done(self, snapshot: Snapshot, account: Account) -> str | None:
+    def _why_done(self, account: Account) -> str | None:
+        snapshot = account.snapshot
         if not len(account.free):
-            return (
-                "all questions of the pool have been asked, or the quotas of the annotators are"
-                f" used up; waiting for an answer: {snapshot.open.sum()}"
-            )
+            asked = "all questions of the pool have been asked, or quotas of annotators are used up"
+            return f"{asked}; waiting for an answer: {len(account.waiting)}"
         if not len(account.payable):
             paid, budget = account.paid, account.budget
             return f"the budget is used up: {paid:g} of {budget:g}, open questions included"
@@ -480,7 +464,7 @@ class Campaign:
             return None
         # Open questions are among those that can still be learned from: their answers may change
         # the verdict.
-        pool = self.pool.rows(np.union1d(account.payable, snapshot.row[snapshot.open]))
+        pool = self.pool.rows(np.union1d(account.payable, account.waiting))
         posterior = dataclasses.replace(
             self._posterior(snapshot, always=True), pool=pool, cost=self._ledger.cost
         )
@@ -495,27 +479,21 @@ class Campaign:
         """Status of the campaign: counts, costs, and whether it is done; with `probability` also
         how certain the order or the classes are, which needs a fit when answers are new."""
         with self._lock:
-            snapshot = self._journal.read()
-            answered, judges = snapshot.answered, self.pool.judges
+            account, judges = self._account(), self.pool.judges
+            snapshot, answered = account.snapshot, account.snapshot.answered
             known = probability and self._is_known(snapshot)
             posterior = self._posterior(snapshot, always=True) if known else None
             counts = np.bincount(snapshot.annotator[answered], minlength=len(judges)).tolist()
-            why_done = self._why_done(snapshot, self._ledger.account(snapshot, self.budget))
-            return Status(
-                answered=int(answered.sum()),
-                open=int(snapshot.open.sum()),
-                withdrawn=int((snapshot.withdrawn & ~answered).sum()),
-                batches=int(snapshot.batch.max(initial=-1)) + 1,
-                spent=float(snapshot.cost[answered].sum()),
-                committed=float(snapshot.cost[snapshot.open].sum()),
-                budget=self.budget,
-                by_annotator=dict(zip(judges, counts, strict=True)),
-                fits=self._fits.number,
-                max_rhat=self._fits.max_rhat,
-                min_ess=self._fits.min_ess,
-                **{name: _certainty(rule, posterior) for name, rule in _CERTAINTIES.items()},
-                why_done=why_done,
-            )
+            why_done = self._why_done(account)
+            groups = answered, snapshot.open, snapshot.withdrawn & ~answered
+            batches = int(snapshot.batch.max(initial=-1)) + 1
+            spent, committed = (float(snapshot.cost[some].sum()) for some in groups[:2])
+            by_annotator = dict(zip(judges, counts, strict=True))
+            facts: list[Any] = [*(int(some.sum()) for some in groups), batches, spent, committed]
+            facts += [self.budget, by_annotator]
+            facts += [self._fits.number, self._fits.max_rhat, self._fits.min_ess]
+            facts += [_certainty(rule, posterior) for rule in _CERTAINTIES]
+            return Status(*[*facts, why_done])
 
 
 def _certainty(rule: Stop, posterior: Posterior | None) -> float | None:

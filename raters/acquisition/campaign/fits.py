@@ -86,8 +86,8 @@ class Fits:
             if self._backend.exact:
                 facts |= warn_unless_converged(draws.values)
         self.number += 1
-        ess = float(facts.get("min_ess", math.nan))
-        self.max_rhat = float(np.fmax(self.max_rhat, facts.get("max_rhat", math.nan)))
+        ess, rhat = (float(facts.get(name, math.nan)) for name in ("min_ess", "max_rhat"))
+        self.max_rhat = float(np.fmax(self.max_rhat, rhat))
         self.min_ess = float(np.fmin(self.min_ess, ess))
         values = {name: np.asarray(draws.values[name]) for name in program.sites}
         for name, site in program.sites.items():
@@ -110,9 +110,8 @@ def several_draws(backend: Backend, number: int | None = None) -> int:
     `Posterior.of` refuses its results."""
     if number is None:
         draws, chains = (getattr(backend, name, None) for name in ("draws", "chains"))
-        number = (
-            draws * (chains if isinstance(chains, int) else 1) if isinstance(draws, int) else _DRAWS
-        )
+        number = draws if isinstance(draws, int) else _DRAWS
+        number *= chains if isinstance(chains, int) and isinstance(draws, int) else 1
     if number < 2:
         refuse("backend", backend, "gives one draw", "take more", instead="rt.PGGibbs(draws=250)")
     return min(number, _DRAWS)

@@ -10,16 +10,15 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Int, Shaped
 
-from raters.errors import DataError, refuse
+from raters.errors import DataError, refuse_data
 from raters.fitting.storage import shown
 
 # Written into the header of the file, so that no other database passes for a journal: "RTRS".
@@ -43,9 +42,6 @@ CREATE TABLE seen (number INTEGER PRIMARY KEY, row INTEGER NOT NULL, score REAL,
 
 # Settings of a new journal where none are given.
 _DEFAULTS = {"batch_size": "10", "budget": "", "stop": ""}
-# Types of the columns of a `Snapshot`; NULL becomes NaN.
-_ROW = np.dtype("i8, i8, i8, f8, f8, ?, f8")
-
 Arrays = Mapping[str, Shaped[np.ndarray, " ..."]]
 
 
@@ -79,30 +75,12 @@ class Seen(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """All questions in the order in which they were handed out, as arrays of shape (question,)."""
-
-    row: Int[np.ndarray, " question"]
-    annotator: Int[np.ndarray, " question"]
-    batch: Int[np.ndarray, " question"]
-    score: Float[np.ndarray, " question"]
-    cost: Float[np.ndarray, " question"]
-    withdrawn: Bool[np.ndarray, " question"]
-    value: Float[np.ndarray, " question"]
-
-    def __len__(self) -> int:
-        return len(self.row)
-
-    @property
-    def answered(self) -> Bool[np.ndarray, " question"]:
-        """True for the questions that have an answer."""
-        return ~np.isnan(self.value)
-
-    @property
-    def open(self) -> Bool[np.ndarray, " question"]:
-        """True for the questions that wait for an answer."""
-        return np.asarray(~self.answered & ~self.withdrawn)
+# All questions in the order in which they were handed out, with these columns as arrays of shape
+# (question,); NULL becomes NaN.
+Snapshot = np.recarray
+_COLUMNS = [(name, "i8") for name in ("row", "annotator", "batch")]
+_COLUMNS += [(name, "f8") for name in ("score", "cost", "value")]
+_COLUMNS += [(name, "?") for name in ("withdrawn", "answered", "open")]
 
 
 def journal_path(path: Any) -> Path:
@@ -112,7 +90,7 @@ def journal_path(path: Any) -> Path:
     except UnicodeError:  # half a character, which no system has in a path
         possible = False
     if not possible:
-        refuse("path", path, expected="it must be the path of a file", error=DataError)
+        refuse_data("path", path, expected="it must be the path of a file")
     return Path(path)
 
 
@@ -126,15 +104,13 @@ class Journal:
             problem = "is no file" if self.path.exists() else "does not exist"
             such = f"rt.Campaign({str(path)!r}, model, pool)"
             expected = "name the file of a campaign, or start one"
-            refuse("path", str(path), problem, expected, instead=such, error=DataError)
+            refuse_data("path", str(path), problem, expected, instead=such)
         with transaction(self.path) as db:
             (application,) = db.execute("PRAGMA application_id").fetchone()
             (version,) = db.execute("PRAGMA user_version").fetchone()
             if (application, version) != (_APPLICATION, _FORMAT):
-                raise DataError(
-                    f"{str(self.path)!r} is no journal of a campaign of this version of raters;"
-                    " name another file"
-                )
+                problem = "is no journal of a campaign of this version of raters"
+                raise DataError(f"{str(self.path)!r} {problem}; name another file")
             (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
             (page_size,) = db.execute("PRAGMA page_size").fetchone()
             if verdict != "ok" or self.path.stat().st_size % page_size:
@@ -161,15 +137,14 @@ class Journal:
                 problem = f"belongs to another campaign: its {name} is {stored}, not {shown(value)}"
                 expected = "name another file, or go on with that campaign"
                 such = f"rt.Campaign.open({str(path)!r})"
-                refuse("path", str(path), problem, expected, instead=such, error=DataError)
+                refuse_data("path", str(path), problem, expected, instead=such)
         journal.change(settings)
         return journal
 
     def damaged(self, why: object) -> DataError:
         """Error for a journal whose content cannot be right."""
-        return DataError(
-            f"the journal {str(self.path)!r} is damaged ({why}); put a copy of it in its place"
-        )
+        problem = f"the journal {str(self.path)!r} is damaged ({why})"
+        return DataError(f"{problem}; put a copy of it in its place")
 
     # ---------------------------------------------------------------- reading
 
@@ -184,10 +159,8 @@ class Journal:
         """Arrays that the campaign was started with, by name."""
         with transaction(self.path) as db:
             rows = db.execute("SELECT name, value FROM part").fetchall()
-        return {
-            name: np.load(io.BytesIO(zlib.decompress(value)), allow_pickle=False)
-            for name, value in rows
-        }
+        files = {name: io.BytesIO(zlib.decompress(value)) for name, value in rows}
+        return {name: np.load(file, allow_pickle=False) for name, file in files.items()}
 
     def read(self) -> Snapshot:
         """All questions and answers until now."""
@@ -201,12 +174,12 @@ class Journal:
                 return self._last[1]
             # Of several answers to a question the last counts.
             rows = db.execute(
-                "SELECT row, annotator, batch, score, cost, withdrawn IS NOT NULL,"
-                " (SELECT value FROM answer WHERE question = number"
-                " ORDER BY revision DESC LIMIT 1) FROM question ORDER BY number"
+                "WITH last AS (SELECT *, (SELECT value FROM answer WHERE question = number"
+                " ORDER BY revision DESC LIMIT 1) AS value FROM question ORDER BY number)"
+                " SELECT row, annotator, batch, score, cost, value, withdrawn IS NOT NULL,"
+                " value IS NOT NULL, value IS NULL AND withdrawn IS NULL FROM last"
             ).fetchall()
-        table = np.array(rows, _ROW)
-        snapshot = Snapshot(*[table[name].copy() for name in table.dtype.names or ()])
+        snapshot = np.array(rows, _COLUMNS).view(np.recarray)
         self._last = stamp, snapshot
         return snapshot
 
@@ -225,6 +198,10 @@ class Journal:
     def id_of(self, place: int) -> str:
         """Id of the question in this place, counted from 1."""
         return f"{self.tag}-{place}"
+
+    def ids_of(self, places: Int[np.ndarray, " question"]) -> list[str]:
+        """Ids of the questions in these places, counted from 0."""
+        return [self.id_of(place + 1) for place in places.tolist()]
 
     def place_of(self, question: Any, known: int) -> int:
         """Place of a question, counted from 1, from its id; `known` questions were handed out."""
@@ -259,15 +236,13 @@ class Journal:
                 return None
             now, places = _now(), range(known + 1, known + 1 + len(questions))
             # A score that is no number is NULL.
-            rows = [
-                (place, one.row, one.annotator, batch + 1, one.score, one.cost, now, None)
-                for place, one in zip(places, questions, strict=True)
-            ]
-            db.executemany("INSERT INTO question VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            for place, (row, annotator, score, cost) in zip(places, questions, strict=True):
+                asked = place, row, annotator, batch + 1, score, cost, now, None
+                db.execute("INSERT INTO question VALUES (?, ?, ?, ?, ?, ?, ?, ?)", asked)
             if seen is not None:
                 decision = seen[1]._replace(question=places[0] if places else None)
-                row = (arrived + 1, *decision, now)
-                db.execute("INSERT INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+                values = (arrived + 1, *decision, now)
+                db.execute("INSERT INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
         return [self.id_of(place) for place in places]
 
     def tell(
@@ -290,12 +265,10 @@ class Journal:
                     continue
                 if stored is not None and not correct:
                     before, after = (words_of(place, outcome) for outcome in (stored, value))
-                    problem = (
-                        f"does not do: question {name} has the answer {before} (told {moment}), now"
-                        f" {after}; nothing was written"
-                    )
+                    has = f"question {name} has the answer {before} (told {moment}), now {after}"
+                    problem = f"does not do: {has}; nothing was written"
                     expected, such = "write it when the new answer is right", "correct=True"
-                    refuse("correct", False, problem, expected, instead=such, error=DataError)
+                    refuse_data("correct", False, problem, expected, instead=such)
                 row = (place, revision + 1, value, now)
                 db.execute("INSERT INTO answer VALUES (?, ?, ?, ?)", row)
                 ids["new" if stored is None else "corrected"].append(name)
@@ -351,10 +324,9 @@ def transaction(
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last of a broken name
         if create:
             raise DataError(f"{str(path)!r} cannot be written: {error}") from error
-        raise DataError(
-            f"the journal {str(path)!r} cannot be used: {error}; try again where another process"
-            " has locked it, and put a copy in its place where it is damaged. Nothing was written"
-        ) from error
+        problem = f"the journal {str(path)!r} cannot be used: {error}; nothing was written"
+        such = "try again where another process has locked it, or put a copy in its place"
+        raise DataError(f"{problem}; {such}") from error
 
 
 def is_new(path: str | Path) -> bool:
@@ -381,7 +353,5 @@ def _create(path: Path, facts: Mapping[str, str], parts: Arrays) -> None:
             for name, array in parts.items():
                 out = io.BytesIO()
                 np.save(out, array, allow_pickle=False)
-                # A pool of all pairs shrinks to a hundredth.
-                db.execute(
-                    "INSERT INTO part VALUES (?, ?)", (name, zlib.compress(out.getvalue(), 1))
-                )
+                part = name, zlib.compress(out.getvalue(), 1)  # all pairs: to a hundredth
+                db.execute("INSERT INTO part VALUES (?, ?)", part)

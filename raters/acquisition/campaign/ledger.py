@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
 
@@ -15,15 +16,18 @@ from raters.acquisition.campaign.journal import Journal, Question, Seen, Snapsho
 from raters.acquisition.policy import Policy, chooses_at_random
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions.pool import seed_of
-from raters.errors import DataError, refuse
+from raters.errors import refuse_data
 from raters.errors.validation import instance
 from raters.judgements.base import Judgements
 from raters.judgements.display import display_name
 
 
 class Account(NamedTuple):
-    """Rest of a pool and of a budget: rows to ask, and what answers, given or open, have cost."""
+    """Rest of a pool and of a budget: rows that wait for an answer, and rows to ask, and what
+    answers, given or open, have cost."""
 
+    snapshot: Snapshot
+    waiting: Int[np.ndarray, " waiting"]
     free: Int[np.ndarray, " free"]
     payable: Int[np.ndarray, " payable"]
     asked: Int[np.ndarray, " annotator"]
@@ -36,7 +40,7 @@ class Ledger:
     """Accounts of a pool by its quotas, the costs of its annotators, and earlier judgements."""
 
     def __init__(self, pool: Judgements, base: Judgements, policy: Policy, again: bool) -> None:
-        self.pool = pool
+        self.pool, self.policy = pool, policy
         self.judge = np.asarray(pool.codes(pool.judge))
         self.cost = policy.cost_of(pool.judges)
         self._again = again
@@ -56,14 +60,19 @@ class Ledger:
         paid = float(snapshot.cost[counted].sum())
         # A hair more, so that ten times 0.1 fit into 1.
         left = math.inf if budget is None else budget * (1 + 1e-9) - paid
-        return Account(free, free[self.cost[self.judge[free]] <= left], asked, paid, budget, left)
+        waiting, payable = np.sort(snapshot.row[snapshot.open]), self.cost[self.judge[free]] <= left
+        return Account(snapshot, waiting, free, free[payable], asked, paid, budget, left)
 
-    def why_not(self, snapshot: Snapshot, account: Account, row: int) -> str | None:
+    def question(self, row: int, score: float) -> Question:
+        """Question of a row, to be handed out."""
+        judge = int(self.judge[row])
+        return Question(row, judge, score, float(self.cost[judge]))
+
+    def why_not(self, account: Account, row: int) -> str | None:
         """Reason why this row cannot be asked now, as a sentence, or None."""
         code = int(self.judge[row])
         if row not in account.free:
-            same = self._keys[snapshot.row] == self._keys[row]
-            if (same & snapshot.open).any():
+            if self._keys[row] in self._keys[account.waiting]:
                 return "it waits for an answer already"
             if account.asked[code] >= self._quota[code]:
                 return f"the quota of {display_name(self.pool.judges[code])} is used up"
@@ -78,32 +87,27 @@ class Ledger:
         pool, judge = self.pool, self.judge
         columns = list(pool.rows(slice(0, 1)).question_names())
         such = f"question={dict.fromkeys(columns, '...')}"
-        if isinstance(question, Mapping):
-            if set(question) != set(columns):
-                expected = f"give a name for each of {', '.join(columns)}"
-                refuse("question", question, expected=expected, instead=such, error=DataError)
-            by = [code for code, name in enumerate(pool.judges) if name == question["by"]]
-            rows = np.flatnonzero(np.isin(judge, by))
-            table, ways = pool.rows(rows).question_names(), [dict(question)]
-            if pool.pair is not None and pool.exchangeable:
-                first, second = pool.pair
-                ways.append({**question, first: question[second], second: question[first]})
-            each = [np.all([table[name] == way[name] for name in table], axis=0) for way in ways]
-            matches = rows[np.any(each, axis=0)]
-        else:
+        if not isinstance(question, Mapping):
             instance("question", question, type(pool), "a question", such)
             if question.num_rows != 1:
                 problem, expected = f"holds {question.num_rows} rows", "give one question at a time"
-                refuse("question", problem=problem, expected=expected, error=DataError)
-            asked = question.asked_of(pool)
-            rows = np.flatnonzero(judge == int(asked.codes(pool.judge)[0]))
-            keys, key = np.split(pool.rows(rows).keys(asked), [len(rows)])
-            matches = rows[keys == key[0]]
-        if not len(matches):
+                refuse_data("question", problem=problem, expected=expected)
+            asked = question.asked_of(pool).question_names()
+            question = {name: column[0] for name, column in asked.items()}
+        if set(question) != set(columns):
+            expected = f"give a name for each of {', '.join(columns)}"
+            refuse_data("question", question, expected=expected, instead=such)
+        by = [code for code, name in enumerate(pool.judges) if name == question["by"]]
+        rows = np.flatnonzero(np.isin(judge, by))
+        table, ways = pool.rows(rows).question_names(), [dict(question)]
+        if pool.pair is not None and pool.exchangeable:
+            first, second = pool.pair
+            ways.append({**question, first: question[second], second: question[first]})
+        each = [np.all([table[name] == way[name] for name in table], axis=0) for way in ways]
+        if not np.any(each):
             expected = "start a campaign whose pool has every question that may arrive"
-            shown = question if isinstance(question, Mapping) else type(question).__name__
-            refuse("question", shown, "is none of this campaign's pool", expected, error=DataError)
-        return int(matches[0])
+            refuse_data("question", question, "is none of this campaign's pool", expected)
+        return int(rows[np.any(each, axis=0)][0])
 
     # ---------------------------------------------------------------- tables
 
@@ -127,36 +131,27 @@ class Ledger:
         words = [tuple(questions.answer_words(row)) for row in range(questions.num_rows)]
         if len(set(words)) <= 1:
             return table.assign_attrs(answers=list(words[0]) if words else [])
-        column = np.empty(len(words), object)
-        column[:] = words
-        return table.assign(answers=("id", column))
+        return table.assign(answers=("id", pd.Series(words).to_numpy()))
 
     def history(self, ids: list[str], snapshot: Snapshot) -> xr.Dataset:
         """Table of all questions ever handed out, with their batch, status and answer."""
         status = np.where(snapshot.withdrawn, "withdrawn", "open")
         status = np.where(snapshot.answered, "answered", status).astype(object)
-        answer = [
-            "" if np.isnan(outcome) else self.pool.words_of(row, outcome)
-            for row, outcome in zip(snapshot.row.tolist(), snapshot.value.tolist(), strict=True)
-        ]
-        columns = {"batch": snapshot.batch, "status": status, "answer": np.array(answer, object)}
+        answer = np.full(len(snapshot), "", object)
+        for place in np.flatnonzero(snapshot.answered):
+            answer[place] = self.pool.words_of(int(snapshot.row[place]), snapshot.value[place])
         table = self.table(ids, snapshot.row, snapshot.score)
+        columns = {"batch": snapshot.batch, "status": status, "answer": answer}
         return table.assign({name: ("id", column) for name, column in columns.items()})
 
     def stream(self, seen: list[Seen], ids: list[str]) -> xr.Dataset:
         """Table of all questions that arrived: names, scores, thresholds, and decisions."""
-
-        def column(name: str, kind: type) -> np.ndarray:
-            return np.array([getattr(one, name) for one in seen], kind)
-
-        columns = self.pool.rows(column("row", int)).question_names() | {
-            "score": column("score", float),
-            "threshold": column("threshold", float),
-            "ask": np.array([one.question is not None for one in seen], bool),
-            "id": np.array(ids, object),
-            "rate": column("rate", float),
-            "reason": column("reason", object),
-        }
+        frame = pd.DataFrame(seen, columns=Seen._fields)
+        frame = frame.astype(dict.fromkeys(("score", "threshold", "rate"), float))
+        frame = frame.assign(ask=frame["question"].notna(), id=np.array(ids, object))
+        columns = self.pool.rows(frame["row"].to_numpy(int)).question_names()
+        for name in ("score", "threshold", "ask", "id", "rate", "reason"):
+            columns[name] = frame[name].to_numpy()
         return _along("seen", np.arange(1, len(seen) + 1), columns)
 
 
@@ -215,12 +210,10 @@ def next_level(level: float, rate: float, asked: bool) -> float:
 
 def lots(seed: int, begin: int, end: int) -> Float[np.ndarray, "place 2"]:
     """Lot and chance of the questions in these places of the stream, all uniform on [0, 1]."""
-    first, last = begin // _BLOCK, (end - 1) // _BLOCK
-    blocks = [
-        np.random.default_rng([seed, 2, number]).random((_BLOCK, 2))
-        for number in range(first, last + 1)
-    ]
-    return np.concatenate(blocks)[begin - first * _BLOCK : end - first * _BLOCK]
+    first = begin // _BLOCK
+    rngs = [np.random.default_rng([seed, 2, n]) for n in range(first, (end - 1) // _BLOCK + 1)]
+    blocks = np.concatenate([rng.random((_BLOCK, 2)) for rng in rngs])
+    return blocks[begin - first * _BLOCK : end - first * _BLOCK]
 
 
 class Stream(NamedTuple):
@@ -235,31 +228,23 @@ class Stream(NamedTuple):
     def of(cls, journal: Journal, rate: float | None) -> Stream:
         """State in a journal; a `rate` that is not the rate in it begins the level anew."""
         recent, place = journal.read_seen(RECENT)
-        level, before = (recent[-1].level, recent[-1].rate) if recent else (math.nan, math.nan)
-        if rate is None:
-            rate = before if recent else DEFAULT_RATE
-        return cls(recent, place, level if rate == before else rate, float(rate))
+        level, before = (recent[-1].level, recent[-1].rate) if recent else (math.nan, DEFAULT_RATE)
+        rate = before if rate is None else rate
+        return cls(recent, place, level if recent and rate == before else rate, float(rate))
 
-    def let_go(self, row: int, reason: str, *, moves: bool = True) -> Seen:
-        """Decision on a question that cannot be asked; without `moves` the level stays."""
-        level = next_level(self.level, self.rate, False) if moves else self.level
-        return Seen(row, math.nan, math.inf, level, self.rate, None, reason)
+    def seen(self, row: int, score: float, threshold: float, ask: bool, reason: str) -> Seen:
+        """Decision on a question, by which the level moves."""
+        level = next_level(self.level, self.rate, ask)
+        return Seen(row, score, threshold, level, self.rate, None, reason)
 
     def decide(
-        self,
-        row: int,
-        snapshot: Snapshot,
-        ledger: Ledger,
-        account: Account,
-        policy: Policy,
-        posterior: Posterior,
-        seed: int,
+        self, row: int, ledger: Ledger, account: Account, posterior: Posterior, seed: int
     ) -> tuple[Seen, list[Question], float]:
         """Decision on a question, given the open ones; the question if asked; `Decision.best`."""
         scored = [place for place, seen in enumerate(self.recent) if not math.isnan(seen.score)]
         rows = [*(self.recent[place].row for place in scored), row]
-        new, pool = seed_of(seed, 3, self.place), ledger.pool
-        size, pending = min(_OTHERS, pool.num_rows), pool.rows(np.sort(snapshot.row[snapshot.open]))
+        new, pool, policy = seed_of(seed, 3, self.place), ledger.pool, ledger.policy
+        size, pending = min(_OTHERS, pool.num_rows), pool.rows(account.waiting)
         others = np.random.default_rng(new).choice(pool.num_rows, size, replace=False)
         questions = pool.rows(np.concatenate([rows, others]))
         score = policy.values(posterior, questions, seed=new, pending=pending)[: len(rows)]
@@ -275,8 +260,7 @@ class Stream(NamedTuple):
         else:
             side = "above" if value > threshold else "below" if value < threshold else "at"
             reason = f"its score {value:.3g} is {side} the threshold {threshold:.3g}"
-        level = next_level(self.level, self.rate, ask)
-        asks = [Question(row, judge, value, float(ledger.cost[judge]))] if ask else []
+        asks = [ledger.question(row, value)] if ask else []
         # By chance nothing is better than anything else.
         best = math.nan if chooses_at_random(policy) else float(score.max())
-        return Seen(row, value, threshold, level, self.rate, None, reason), asks, best
+        return self.seen(row, value, threshold, ask, reason), asks, best

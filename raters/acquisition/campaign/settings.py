@@ -16,7 +16,7 @@ from raters.acquisition.batches import Batch
 from raters.acquisition.campaign.fits import prior, several_draws
 from raters.acquisition.campaign.journal import Journal
 from raters.acquisition.campaign.stopping import Stop
-from raters.acquisition.policy import AnnotatorRule, Policy, check_names, chooses_at_random
+from raters.acquisition.policy import AnnotatorRule, Policy, chooses_at_random
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scores import Criterion
@@ -51,15 +51,11 @@ class Setup(NamedTuple):
         """Build the parts that a journal holds."""
         texts = journal.identity
         try:
-            return cls(
-                rebuilt(texts["model"], Model, "model"),
-                stored_data(journal, "pool"),
-                stored_data(journal, "data"),
-                rebuilt(texts["backend"], Backend, "backend"),
-                rebuilt(texts["policy"], Policy, "policy"),
-                texts["again"] == "True",
-                int(texts["seed"]),
-            )
+            model = rebuilt(texts["model"], Model, "model")
+            data = stored_data(journal, "pool"), stored_data(journal, "data")
+            backend = rebuilt(texts["backend"], Backend, "backend")
+            policy = rebuilt(texts["policy"], Policy, "policy")
+            return cls(model, *data, backend, policy, texts["again"] == "True", int(texts["seed"]))
         except _UNREADABLE as error:
             if isinstance(error, RatersError):
                 raise
@@ -107,7 +103,7 @@ class Setup(NamedTuple):
     def check_possible(self) -> None:
         """Raise the errors of the first batch and the first fit before anything is written."""
         model, pool = self.model, self.pool
-        check_names(self.policy, pool.judges)
+        self.policy.check_names(pool.judges)
         # One answer by everybody: some models need several annotators, and use the prior until
         # they have them.
         _, first = np.unique(np.asarray(pool.codes(pool.judge)), return_index=True)

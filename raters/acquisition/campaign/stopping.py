@@ -7,6 +7,7 @@ resolution of the effective draws is not met by accident.
 from __future__ import annotations
 
 import abc
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,20 +31,21 @@ class Stop(abc.ABC):
     """Stopping rule, called with the `Posterior` so far. ``one | other`` stops when either is met,
     ``one & other`` when both are.
 
-    A subclass is a frozen dataclass that writes `value`, `met` and `describe`.
+    A subclass is a frozen dataclass that writes `value`, and has a threshold `at_least` or writes
+    `met` and `describe` too.
     """
 
     @abc.abstractmethod
     def value(self, posterior: Posterior) -> float:
         """Value that is compared with the threshold; `SettingError` where it has no meaning."""
 
-    @abc.abstractmethod
     def met(self, value: float) -> bool:
         """True if the campaign stops at this value."""
+        return bool(value >= getattr(self, "at_least", math.inf))
 
-    @abc.abstractmethod
     def describe(self, value: float) -> str:
         """Describe a value and the threshold in words."""
+        return f"{self!r}, and it is {value:.3f}"
 
     def check(self, posterior: Posterior, draws: int) -> None:
         """Raise unless the rule has a meaning here, and can be met with so many draws."""
@@ -99,14 +101,6 @@ class _AtLeast(Stop):
     def __post_init__(self) -> None:
         share("at_least", self.at_least)
 
-    def met(self, value: float) -> bool:
-        """True if the campaign stops at this value."""
-        return value >= self.at_least
-
-    def describe(self, value: float) -> str:
-        """Describe the value and its threshold in words."""
-        return f"{self!r}, and it is {value:.3f}"
-
 
 @dataclass(frozen=True)
 class OrderIsRight(_AtLeast):
@@ -147,7 +141,7 @@ class OrderIsRight(_AtLeast):
         if self.top is not None:
             at_most("top", self.top, reward.shape[1], "items")
             drawn, estimate = (np.sort(order[..., : self.top], -1) for order in (drawn, estimate))
-        number = posterior.independent_draws
+        number = min(posterior.effective_draws, posterior.independent)
         return float(weight[(drawn == estimate).all(1)].sum()) * number / (number + 1)
 
     def check(self, posterior: Posterior, draws: int) -> None:
@@ -206,8 +200,7 @@ class ExpectedAccuracy(_AtLeast):
     def check(self, posterior: Posterior, draws: int) -> None:
         """Raise unless the model has classes of items."""
         if not posterior.program.has_truth:
-            problem = f"is of true classes, and {type(posterior.model).__name__} has none"
-            such = "rt.acquisition.ExpectedTau(0.9), or rt.acquisition.GainBelow(0.01)"
+            problem, such = "is of true classes, and the model has none", "ExpectedTau(0.9)"
             refuse("at_least", self.at_least, problem, "choose another rule", instead=such)
 
 
@@ -263,9 +256,10 @@ class GainBelow(Stop):
 # ---------------------------------------------------------------- the order
 
 
-def _rewards(
-    posterior: Posterior,
-) -> tuple[Float[np.ndarray, "draw item"], Float[np.ndarray, " draw"]]:
+Rewards = tuple[Float[np.ndarray, "draw item"], Float[np.ndarray, " draw"]]
+
+
+def _rewards(posterior: Posterior) -> Rewards:
     """Draws of the rewards or worths, and their weights, in double precision."""
     reward = np.asarray(posterior.site(order_site(posterior), "stop"), np.float64)
     if reward.ndim != 3:

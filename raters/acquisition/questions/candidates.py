@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int, Num
 
 from raters.acquisition.questions.numbered import Abilities, Available, sample, shape_of, subsets
 from raters.acquisition.questions.pool import check_askable
-from raters.errors import DataError, refuse
+from raters.errors import refuse, refuse_data
 from raters.errors.validation import boolean, one_of, seed_number, whole
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
@@ -48,20 +48,27 @@ class Candidates:
         >>> rt.Candidates.of(votes).num_rows
         18
         """
-        questions = kind_of(data).questions
+        questions, limit, seed = kind_of(data).questions, 2**63, 0
         if questions is None:
             check_askable(data, "data")
-            return _combinations(data, **options)
+            questions = _combinations
+            limit, seed = options.pop("limit", 1_000_000), options.pop("seed", 0)
+            _check_options(True, limit, seed)
         parameters = inspect.signature(questions).parameters
         if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
             return questions(data, **options)
         pool = questions(data, **{name: options[name] for name in options if name in parameters})
-        names = {name: some for name, some in options.items() if name not in parameters}
-        if not names:
+        keep = np.ones(pool.num_rows, bool)
+        for name in options.keys() - parameters.keys():
+            keep &= _about(pool, name, options[name])
+        if not keep.any():
+            _refuse_all("again")
+        if keep.all() and len(keep) <= limit:
             return pool
-        keep = [_about(pool, name, some) for name, some in names.items()]
-        rows = np.flatnonzero(np.logical_and.reduce(keep))
-        return _sampled(pool, rows, pool.num_rows, 0)
+        rows = np.flatnonzero(keep)
+        if len(rows) > limit:
+            rows = np.sort(np.random.default_rng(seed).choice(rows, limit, replace=False))
+        return pool.rows(rows)
 
     @staticmethod
     def pairs(
@@ -120,11 +127,11 @@ class Candidates:
             votes = votes.with_ties()
         _check_options(True, limit, seed)
         if mask is not None and not callable(mask):
-            refuse("mask", mask, expected="it must be a function of two arrays", error=DataError)
+            refuse_data("mask", mask, expected="it must be a function of two arrays")
         chosen = codes_given(items, votes.items, "item")
         judges = codes_given(annotators, votes.annotators, "annotator")
         if len(chosen) < 2:
-            refuse("items", items, expected="a question needs two items", error=DataError)
+            refuse_data("items", items, expected="a question needs two items")
         abilities = Abilities.of(available, chosen, judges, votes)
         # Each pair comes in both orders, where these count, and in each stratum.
         orders = 2 if votes.ordered else 1
@@ -137,7 +144,7 @@ class Candidates:
             if allowed.shape != first.shape or allowed.dtype != bool:
                 problem = f"gave {allowed.dtype} of shape {allowed.shape} for {len(first)} pairs"
                 expected = "it must give True or False for each"
-                refuse("mask", problem=problem, expected=expected, error=DataError)
+                refuse_data("mask", problem=problem, expected=expected)
             return allowed
 
         rng, total = np.random.default_rng(seed), ways * int(abilities.num_pairs.sum())
@@ -193,12 +200,12 @@ class Candidates:
             names = item_names, names_given(annotators, "annotator"), names_given(classes, "class")
             if len(names[2]) < 2:
                 expected = "a label is a choice between two classes or more"
-                refuse("classes", list(names[2]), expected=expected, error=DataError)
+                refuse_data("classes", list(names[2]), expected=expected)
             none, unit = np.zeros(0, np.int32), np.arange(len(item_names), dtype=np.int32)
             labels = Labels(none, none, None, None, unit, None, None, None, None, None, *names)
         elif classes is not None:
             problem = "is for questions before there are labels, and these labels have classes"
-            refuse("classes", classes, problem, "leave it out", error=DataError)
+            refuse_data("classes", classes, problem, "leave it out")
         _check_kind(labels, Labels)
         _check_options(again, limit, seed)
         item = codes_given(items, labels.items, "item")
@@ -280,17 +287,11 @@ class Candidates:
         size, depth, lowest = shape_of(rankings, size, depth, lowest, len(codes))
         sets = subsets(len(codes), size, max(1, limit // len(judges)), rng)
         who = np.tile(judges, len(sets)).astype(np.int32)
-        pool = Rankings(
-            who,
-            np.full(len(who), depth, np.int32),
-            None,
-            np.repeat(codes[sets], len(judges), axis=0).astype(np.int32),
-            None,
-            rankings.annotators,
-            rankings.items,
-            np.ones(len(who), np.int32) if lowest else None,
-            rankings.most_tied,
-        )
+        offered = np.repeat(codes[sets], len(judges), axis=0).astype(np.int32)
+        places, worst = np.full(len(who), depth, np.int32), np.ones(len(who), np.int32)
+        names = rankings.annotators, rankings.items
+        more = worst if lowest else None, rankings.most_tied
+        pool = Rankings(who, places, None, offered, None, *names, *more)
         if not again and rankings.num_rows:
             pool = pool.rows(pool.without(rankings.unpadded().unanswered()))
         if not pool.num_rows:
@@ -304,17 +305,10 @@ def _check_options(again: bool, limit: int, seed: int) -> None:
     seed_number(seed)
 
 
-def _combinations[Data: Judgements](
-    data: Data,
-    *,
-    again: bool | None = None,
-    limit: int = 1_000_000,
-    seed: int = 0,
-    **names: Iterable[Any] | None,
-) -> Data:
+def _combinations[Data: Judgements](data: Data, *, again: bool | None = None) -> Data:
     """Every combination of names, or every question asked, for each judge who did not answer."""
     again = type(data).again if again is None else again
-    _check_options(again, limit, seed)
+    boolean("again", again)
     real = data.unpadded()
     asked = dataclasses.replace(real, **{real.answer: None, "count": None})
     judge = data.code_columns(data.judge)[0]
@@ -324,24 +318,12 @@ def _combinations[Data: Judgements](
     columns = {name: column[index] for name, column in bodies.items()}
     columns[judge] = np.tile(np.arange(num_judges, dtype=np.int32), size)
     pool: Data = dataclasses.replace(asked, **columns)
-    keep = np.ones(pool.num_rows, bool) if again else pool.without(asked)
-    for field, some in names.items():
-        keep &= _about(pool, field, some)
-    return _sampled(pool, np.flatnonzero(keep), limit, seed)
-
-
-def _sampled[Data: Judgements](pool: Data, rows: Codes, limit: int, seed: int) -> Data:
-    """So many of the rows at most; `DataError` when there are none."""
-    if not len(rows):
-        _refuse_all("again")
-    if len(rows) > limit:
-        rows = np.sort(np.random.default_rng(seed).choice(rows, limit, replace=False))
-    return pool.rows(rows)
+    return pool if again else pool.rows(np.flatnonzero(pool.without(asked)))
 
 
 def _refuse_all(parameter: str) -> NoReturn:
     problem = "leaves no question to ask"
-    refuse(parameter, problem=problem, expected="allow more, or ask again", error=DataError)
+    refuse_data(parameter, problem=problem, expected="allow more, or ask again")
 
 
 def _about(
@@ -361,30 +343,24 @@ def _about(
     columns = [name for name in pool.code_columns(axis) if arrays[name][0] == pool.row]
     for codes in [getattr(pool, name) for name in columns] or [pool.codes(axis)]:
         there = np.isin(codes, wanted) | (np.asarray(codes) < 0)
-        keep &= there if there.ndim == 1 else there.all(1)
+        keep &= there.reshape(len(there), -1).all(1)
     return keep
 
 
 def _bodies(asked: Judgements, judge: str) -> dict[str, Num[np.ndarray, "body ..."]]:
     """Columns of what can be asked about, without the column `judge`."""
-    columns = {
-        name: np.asarray(getattr(asked, name))
-        for name, axes in asked.arrays().items()
-        if axes[0] == asked.row
-        and name not in (judge, "count")
-        and getattr(asked, name) is not None
-    }
+    given = [name for name, axes in asked.arrays().items() if axes[0] == asked.row]
+    given = [name for name in given if name not in (judge, "count")]
+    given = [name for name in given if getattr(asked, name) is not None]
     # Rows of a container of groups ascend by them.
-    ordered = sorted(columns, key=lambda name: asked.axis_of(name) != asked.unit)
-    columns = {name: columns[name] for name in ordered}
-    axes = {name: asked.axis_of(name) for name in columns}
+    ordered = sorted(given, key=lambda name: asked.axis_of(name) != asked.unit)
+    columns = {name: np.asarray(getattr(asked, name)) for name in ordered}
+    axes = [asked.axis_of(name) for name in columns]
     # One of each axis: all combinations. Numbers, and several of an axis, come as they were asked.
-    distinct = {axis for axis in axes.values() if axis}
+    distinct = {axis for axis in axes if axis}
     if len(distinct) == len(columns) and all(column.ndim == 1 for column in columns.values()):
-        sizes = [
-            asked.num_units if axis == asked.unit else len(asked.coords[str(axis)])
-            for axis in axes.values()
-        ]
+        lengths = {axis: len(names) for axis, names in asked.coords.items()}
+        sizes = [(lengths | {asked.unit: asked.num_units})[str(axis)] for axis in axes]
         every = zip(columns, np.indices(sizes), strict=True)
         return {name: codes.ravel().astype(np.int32) for name, codes in every}
     rows = np.sort(np.unique(asked.about(), return_index=True)[1])
@@ -396,7 +372,7 @@ def _check_kind(data: Any, container: type) -> None:
     if kind_of(data).data is not container:
         check_askable(data, "data")
         expected, such = f"it must be {container.__name__}", "rt.Candidates.of(data)"
-        refuse("data", data, expected=expected, instead=such, error=DataError)
+        refuse_data("data", data, expected=expected, instead=such)
 
 
 # ---------------------------------------------------------------- names and abilities
@@ -406,7 +382,7 @@ def names_given(names: Iterable[Any] | None, role: str) -> tuple[Any, ...]:
     """Return the names where there are no judgements to take them from."""
     if names is None:
         problem = "is not given, and there are no judgements to take names from"
-        refuse(plural(role), problem=problem, expected="give a list of names", error=DataError)
+        refuse_data(plural(role), problem=problem, expected="give a list of names")
     _, encoded = encode_names([], _some(names, role), role)
     return encoded
 
@@ -417,7 +393,7 @@ def _some(names: Iterable[Any], role: str) -> tuple[Any, ...]:
     names = tuple(name_list(names, plural(role)))
     if not names:
         problem, expected = "names nobody and nothing", f"give at least one {role}"
-        refuse(plural(role), problem=problem, expected=expected, error=DataError)
+        refuse_data(plural(role), problem=problem, expected=expected)
     return names
 
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int
 
-from raters.errors import DataError, refuse
-from raters.errors.validation import boolean, is_list, whole
+from raters.errors import refuse_data
+from raters.errors.validation import at_most, boolean, is_list, whole
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
 from raters.judgements.names import check_once, match_names, name_list
@@ -49,7 +49,7 @@ class Abilities(NamedTuple):
         """Abilities of some annotators among some items, by the names of what each can judge."""
         if available is not None and not isinstance(available, Mapping):
             expected, such = "it must map names of annotators to lists of items", "{'ann': [...]}"
-            refuse("available", available, expected=expected, instead=such, error=DataError)
+            refuse_data("available", available, expected=expected, instead=such)
         check_once(available or {}, "available")
         given = {name: some for name, some in (available or {}).items() if some is not None}
         codes = np.arange(len(given))
@@ -58,7 +58,7 @@ class Abilities(NamedTuple):
         for code, (name, some) in zip(whose.tolist(), given.items(), strict=True):
             if not is_list(some):
                 problem, expected = f"is no list of items for {name!r}", "give a list of items"
-                refuse("available", some, problem, expected, error=DataError)
+                refuse_data("available", some, problem, expected)
             able = tuple(name_list(some, "available"))
             known = match_names(np.arange(len(able)), able, data.items, "item", "available")
             if code in judges:
@@ -132,12 +132,11 @@ def shape_of(
     """Items of a set, places to fill, and whether the worst is asked for; by default most often."""
     if num_items < 2:
         expected = "a set has at least two items"
-        refuse("items", problem="is a single item", expected=expected, error=DataError)
+        refuse_data("items", problem="is a single item", expected=expected)
     usual_size, usual_depth, usual_lowest = _usual(rankings, num_items)
     size = min(usual_size, num_items) if size is None else size
     whole("size", size, least=2)
-    if size > num_items:
-        refuse("size", size, expected=f"it must be at most the number of items, {num_items}")
+    at_most("size", size, num_items, "items")
     if lowest is not None:
         boolean("lowest", lowest)
     asked = usual_lowest if lowest is None else lowest
@@ -147,8 +146,7 @@ def shape_of(
             usual_depth = 1
         depth = min(usual_depth, most) if usual_depth < usual_size else most
     whole("depth", depth)
-    if depth > most:
-        refuse("depth", depth, expected=f"it must be at most {most} in sets of {size} items")
+    at_most("depth", depth, most, f"places to fill in sets of {size} items")
     return size, depth, asked
 
 
@@ -161,10 +159,10 @@ def _usual(rankings: Rankings, num_items: int) -> tuple[int, int, bool]:
     shapes = np.stack([sizes, np.asarray(rankings.depth), lowest], 1)
     each, place = np.unique(shapes, axis=0, return_inverse=True)
     size, depth, named = each[np.bincount(place.ravel(), np.asarray(rankings.weight)).argmax()]
-    if size > _MOST_USUAL:
-        # Of a race of dozens only some are worth a question; all of these are to be placed.
-        return _MOST_USUAL, _MOST_USUAL if depth + named >= _MOST_USUAL else int(depth), bool(named)
-    return int(size), int(depth), bool(named)
+    # Of a race of dozens only some are worth a question; all of these are to be placed.
+    if size > _MOST_USUAL and depth + named >= _MOST_USUAL:
+        depth = _MOST_USUAL
+    return min(int(size), _MOST_USUAL), int(depth), bool(named)
 
 
 def subsets(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from raters.errors import DataError, SettingError, refuse
+from raters.errors import DataError, SettingError, refuse_data
 from raters.errors.validation import is_list
 from raters.judgements.base import Judgements
 from raters.judgements.names import match_names, name_list, names_from_json, names_to_json, plural
@@ -27,18 +27,16 @@ def codes_of(annotator: Any, pool: Judgements, parameter: str) -> Int[np.ndarray
     names = tuple(name_list(annotator if is_list(annotator) else [annotator], parameter))
     if not names:
         expected = "give a name, or leave it out for all"
-        refuse(parameter, problem="names nobody", expected=expected, error=DataError)
+        refuse_data(parameter, problem="names nobody", expected=expected)
     return match_names(np.arange(len(names)), names, pool.judges, pool.judge)
 
 
 def check_askable(data: Judgements | type[Judgements], name: str) -> None:
     """Raise unless the rows of the data are questions by themselves."""
     if data.answer_scale == "choice":
-        raise SettingError(
-            f"raters does not suggest which {plural(data.row)} to offer next; where each is of two"
-            " things, read the answers as rt.Comparisons",
-            parameter=name,
-        )
+        problem = f"raters does not suggest which {plural(data.row)} to offer next"
+        such = "where each is of two things, read the answers as rt.Comparisons"
+        raise SettingError(f"{problem}; {such}", parameter=name)
 
 
 def prepared(pool: Any, data: Any | None) -> tuple[Any, Any]:
@@ -46,14 +44,14 @@ def prepared(pool: Any, data: Any | None) -> tuple[Any, Any]:
     check_askable(pool, "pool")
     kind = type(pool).__name__
     if data is not None and type(data) is not type(pool):
-        refuse("data", data, f"is {type(data).__name__}, and the pool {kind}", error=DataError)
+        refuse_data("data", data, f"is {type(data).__name__}, and the pool {kind}")
     if data is not None and not data.has_answers:
         expected = "leave it out when there is no judgement yet"
-        refuse("data", problem="has no outcomes", expected=expected, error=DataError)
+        refuse_data("data", problem="has no outcomes", expected=expected)
     pool = _plain_names(pool)
     if pool.num_rows == 0:
         expected = f"give the {kind} to ask about"
-        refuse("pool", problem="is empty", expected=expected, error=DataError)
+        refuse_data("pool", problem="is empty", expected=expected)
     pool.check()
     if (np.asarray(pool.codes(pool.judge)) < 0).any():
         raise DataError("the pool has questions to nobody; make it with rt.Candidates")
@@ -75,7 +73,7 @@ def _check_alike(pool: Judgements, data: Judgements) -> None:
     """Raise unless names and flags beside the questions are equal, and `data` have all units."""
     if data.num_units < len(data.coords[data.unit]):
         problem, expected = "is a part of judgements", "choose rows of the table, and read it again"
-        refuse("data", problem=problem, expected=expected, error=DataError)
+        refuse_data("data", problem=problem, expected=expected)
     # The classes of known truths are those of the answers, which are not recoded.
     of_truth = None if pool.known is None else pool.axes[pool.known]
     asked = {pool.names[axis] for axis in pool.question_axes() if axis != of_truth}
@@ -85,7 +83,7 @@ def _check_alike(pool: Judgements, data: Judgements) -> None:
         if of_data != of_pool:
             problem = f"has the {name} {of_data!r}, and the pool {of_pool!r}"
             expected = "make the pool from these data"
-            refuse("data", problem=problem, expected=expected, error=DataError)
+            refuse_data("data", problem=problem, expected=expected)
 
 
 def answers(pool: Any, rows: Int[np.ndarray, " row"], values: Float[np.ndarray, " row"]) -> Any:

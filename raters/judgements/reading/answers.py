@@ -134,18 +134,15 @@ def table_of(
         classes = _classes(name, own, one_class)
         none_chosen = sum(not answer.value for answer in own)
         gone["that chose none, read as no" if classes else "without an answer"] += none_chosen
-        own = (
-            _yes_or_no(own, classes, one_class)
-            if classes
-            else [answer._replace(value=answer.value[0]) for answer in own if answer.value]
-        )
+        if classes:
+            own = _yes_or_no(own, classes, one_class)
+        else:
+            own = [answer._replace(value=answer.value[0]) for answer in own if answer.value]
     named = [answer for answer in own if not answer.is_truth]
     if not named:
         others = ", ".join(f"{number} {why}" for why, number in gone.items() if number)
-        raise DataError(
-            f"{tool} has no answer to {name!r} that is no ground truth ({others or 'none at all'});"
-            " export the annotations of those who are to be judged"
-        )
+        problem = f"{tool} has no answer to {name!r} that is no ground truth ({others or 'none'})"
+        raise DataError(f"{problem}; export the annotations of those who are to be judged")
     if form == CHOICE and _are_sides(named):
         form, own = SIDE, [answer._replace(form=SIDE) for answer in own]
         named = [answer for answer in own if not answer.is_truth]
@@ -182,10 +179,8 @@ def _forms(tool: str, answers: Iterable[Answer]) -> dict[str, str]:
     for answer in answers:
         if forms.setdefault(answer.control, answer.form) != answer.form:
             both = f"{forms[answer.control]} and {answer.form}"
-            raise DataError(
-                f"{tool} has answers of two kinds to {answer.control!r} ({both}), as those of two"
-                " projects may be; give one project at a time"
-            )
+            problem = f"{tool} has answers of two kinds to {answer.control!r} ({both})"
+            raise DataError(f"{problem}, as those of two projects; give one project at a time")
     return forms
 
 
@@ -226,25 +221,20 @@ def _classes(name: str, answers: Sequence[Answer], one_class: str) -> list[str]:
 
 def _yes_or_no(answers: Sequence[Answer], classes: Sequence[str], one_class: str) -> list[Answer]:
     """Answers of yes or no for each class; of several classes, each of an item is an item."""
-    words = {True: "yes", False: "no"}
-    each = [(answer, {*map(name_text, answer.value)}) for answer in answers]
-    return [
-        answer._replace(
-            value=words[one in said],
-            item=answer.item if one_class else f"{name_text(answer.item)}={one}",
-            data=answer.data if one_class else {},
-        )
-        for answer, said in each
-        for one in classes
-    ]
+    each = []
+    for answer in answers:
+        said = {*map(name_text, answer.value)}
+        for one in classes:
+            item = answer.item if one_class else f"{name_text(answer.item)}={one}"
+            data, value = answer.data if one_class else {}, "yes" if one in said else "no"
+            each.append(answer._replace(value=value, item=item, data=data))
+    return each
 
 
 def _are_sides(answers: Iterable[Answer]) -> bool:
     """True for choices between the two sides of a question that raters wrote."""
-    return all(
-        {"first_name", "second_name"} <= answer.data.keys() and answer.value in _SIDES
-        for answer in answers
-    )
+    names = {"first_name", "second_name"}
+    return all(names <= one.data.keys() and one.value in _SIDES for one in answers)
 
 
 def _named(answers: list[Answer], gone: Counter[str]) -> list[Answer]:
@@ -268,13 +258,11 @@ def _side_roles(frame: pd.DataFrame) -> dict[str, Any]:
     """The two columns that name what was compared, where only two can be those."""
     names = [name for name in frame.columns if frame[name].notna().all()]
     pairs = [("first_name", "second_name")]  # of questions that raters wrote
-    pairs += [
-        (name, other)
-        for name in names
-        for one, two in _ENDS
-        for other in (name.removesuffix(one) + two, two + name.removeprefix(one))
-        if name.endswith(one) or name.startswith(one)
-    ]
+    for name in names:
+        for one, two in _ENDS:
+            if name.endswith(one) or name.startswith(one):
+                pairs.append((name, name.removesuffix(one) + two))
+                pairs.append((name, two + name.removeprefix(one)))
     pairs = [pair for pair in dict.fromkeys(pairs) if {*pair} <= {*names} and pair[0] != pair[1]]
     of_models = [pair for pair in pairs if pair[0] == "first_name" or "model" in pair[0].lower()]
     pairs = of_models or pairs

@@ -15,18 +15,8 @@ import pandas as pd
 
 from raters.errors import DataError
 from raters.judgements.names import shown
-from raters.judgements.reading.answers import (
-    CHOICE,
-    NUMBER,
-    Answer,
-    Table,
-    check_name,
-    chosen,
-    has_keys,
-    part,
-    plain,
-    table_of,
-)
+from raters.judgements.reading import answers as reading
+from raters.judgements.reading.answers import CHOICE, NUMBER, Answer, Table, part, plain
 
 _STATUS = ("submitted", "discarded", "draft")
 _RESPONSES, _SUGGESTION = ".responses", ".suggestion"
@@ -50,14 +40,14 @@ def argilla(content: Any, control: str | None) -> Table | None:
             return None
         records = [_nested(row) for row in content.to_dict("records")]
     else:
-        is_index = isinstance(content, dict) and has_keys(list(content.values()), "responses")
-        records = list(content.values()) if is_index else content
-        if not has_keys(records, "responses") or not has_keys(records, "fields"):
+        listed = list(content.values()) if isinstance(content, dict) else content
+        records = listed if reading.has_keys(listed, "responses") else content
+        if not reading.has_keys(records, "responses") or not reading.has_keys(records, "fields"):
             return None
     left = Counter[str]()
     people = list(_answers(responses(records), left))
     answers = [*people, *_none_chosen(people), *_answers(_suggestions(records), left)]
-    return table_of("Argilla", answers, left, control)
+    return reading.table_of("Argilla", answers, left, control)
 
 
 def _answers(given: Iterator[Response], left: Counter[str]) -> Iterator[Answer]:
@@ -94,7 +84,7 @@ def responses(records: Any) -> Iterator[Response]:
                 status, user = part(one, "status", str) or "submitted", one.get("user_id")
                 if status not in _STATUS:
                     raise DataError(f"a response to {question!r} has the status {shown(status)}")
-                check_name(user, "a user of the export")
+                reading.check_name(user, "a user of the export")
                 if status == "submitted" and one.get("value") is None:
                     raise DataError(f"a response to {question!r} has no 'value'")
                 yield Response(record, question, one.get("value"), user, status)
@@ -115,7 +105,7 @@ def _answer(value: Any) -> tuple[str, Any]:
         return NUMBER, value
     if isinstance(value, list) and any(isinstance(one, (dict, list)) for one in value):
         return "ranking or spans", None
-    return CHOICE, chosen(value, "a response")
+    return CHOICE, reading.chosen(value, "a response")
 
 
 def _nested(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,17 +17,9 @@ from jaxtyping import Num
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import nearest
+from raters.judgements import names as naming
 from raters.judgements.counts import Codes, Mask, Numbers, exact
-from raters.judgements.names import (
-    Names,
-    check_text,
-    encode_names,
-    name_list,
-    name_text,
-    shorten,
-    shown,
-    warn_data,
-)
+from raters.judgements.names import Names, name_text, shorten, shown
 
 
 @dataclass(frozen=True)
@@ -78,7 +70,7 @@ class Columns(dict[str, Column]):
         """Codes and names in the column of a role; without it None, and no names."""
         if role not in self:
             return None, ()
-        (code,), names = encode_names([self[role]], known, role)
+        (code,), names = naming.encode_names([self[role]], known, role)
         return code, names
 
     def counts(self) -> Numbers | None:
@@ -102,11 +94,10 @@ class Columns(dict[str, Column]):
             return np.zeros(self.rows, np.int32), ("all",)
         who, names = self.codes("annotator", known)
         if once and len(names) > 1000 and len(names) > 0.8 * self.rows:
-            warn_data(
-                f"column {self['annotator'].name!r} holds {len(names):,} different annotators in"
-                f" {self.rows:,} rows, so most {once}; is it a row number or a time? Give the"
-                " column that names who judged"
-            )
+            column = f"column {self['annotator'].name!r}"
+            many = f"holds {len(names):,} different annotators in {self.rows:,} rows"
+            advice = "is it a row number or a time? Give the column that names who judged"
+            naming.warn_data(f"{column} {many}, so most {once}; {advice}")
         return who, names
 
 
@@ -173,9 +164,8 @@ def column_names(table: Any) -> list[str]:
 def matching(table: Any, wanted: Any, role: str) -> list[str]:
     """Names of columns; those that a pattern such as ``item*`` matches, in their order."""
     names, listed = column_names(table), []
-    for pattern in name_list(wanted, role, f"{role}=['{role}*']"):
-        pattern = column_name(role, pattern)
-        matched = [name for name in names if fnmatchcase(name, pattern)]
+    for pattern in naming.name_list(wanted, role, f"{role}=['{role}*']"):
+        matched = [name for name in names if fnmatchcase(name, column_name(role, pattern))]
         if pattern in names or not any(sign in pattern for sign in "*?["):
             matched = [pattern]
         elif not matched:
@@ -200,15 +190,13 @@ def column_name(role: str, name: Any) -> str:
 
 def _check_headings(columns: Sequence[Column]) -> None:
     """Raise where there are rows in which each column holds its own name."""
-    heading = [
-        column.code == (column.values.index(column.name) if column.name in column.values else -2)
-        for column in columns
-    ]
-    rows, name = np.logical_and.reduce(heading), columns[0].name
-    if rows.any():
-        problem = f"holds its own name in {where(rows)}, as the other columns do"
-        expected = "remove the headings of a file that was put behind another"
-        columns[0].refuse(problem, expected, f"frame = frame[frame[{name!r}] != {name!r}]")
+    if all(column.name in column.values for column in columns):
+        own = [column.code == column.values.index(column.name) for column in columns]
+        rows, name = np.logical_and.reduce(own), columns[0].name
+        if rows.any():
+            problem = f"holds its own name in {where(rows)}, as the other columns do"
+            expected = "remove the headings of a file that was put behind another"
+            columns[0].refuse(problem, expected, f"frame = frame[frame[{name!r}] != {name!r}]")
 
 
 def where(rows: Mask) -> str:
@@ -342,7 +330,7 @@ def as_column(
     """An array or pandas column as codes and values; it may have empty cells where that is said."""
     try:
         code, distinct = pd.factorize(values)
-        check_text(distinct, role, name)
+        naming.check_text(distinct, role, name)
         known = pd.Series(distinct).tolist()  # an Index holds no numbers of 16 bits
     except DataError:
         raise
@@ -388,12 +376,9 @@ def read_numbers(column: Column) -> Numbers:
 def read_ratings(column: Column) -> Numbers:
     """A column of numbers that are compared: below 2**53, where floats tell whole ones apart."""
     ratings = read_numbers(column)
-    column.refuse_rows(
-        np.abs(ratings) >= 2**53,
-        "it must hold numbers below 2**53 (about 9e15) in size; shift or divide all",
-        f"frame[{column.name!r}] = frame[{column.name!r}].rank()",
-        ", which would equal its neighbours",
-    )
+    expected = "it must hold numbers below 2**53 (about 9e15) in size; shift or divide all"
+    such, why = f"frame[{column.name!r}].rank()", ", which would equal its neighbours"
+    column.refuse_rows(np.abs(ratings) >= 2**53, expected, such, why)
     return ratings
 
 

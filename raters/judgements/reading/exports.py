@@ -5,31 +5,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 
 from raters.errors import DataError
 from raters.judgements.names import shown
-from raters.judgements.reading.answers import (
-    CHOICE,
-    NUMBER,
-    Answer,
-    Table,
-    check_name,
-    chosen,
-    has_keys,
-    part,
-    plain,
-    table_of,
-)
-from raters.judgements.reading.arena import arena
+from raters.judgements.reading import answers as reading
+from raters.judgements.reading.answers import CHOICE, NUMBER, Answer, Table, has_keys, part, plain
 from raters.judgements.reading.argilla import argilla
 from raters.judgements.reading.columns import read_number
 from raters.judgements.reading.files import Several, as_table
 from raters.judgements.reading.label_studio import label_studio
-from raters.judgements.reading.wide import lists
+from raters.judgements.reading.wide import arena, lists
 
 # Keys of the labels of doccano: of classification and spans, and of projects with both.
 _LABELS = ("label", "cats")
@@ -67,8 +56,8 @@ def doccano(content: Any, control: str | None) -> Table | None:
     labels in ``label`` (classification and spans) or ``cats`` (of projects with both).
     """
     files = _files(content)
-    rows = [file for file in files.values() if has_keys(file, "text") or has_keys(file, "filename")]
-    if not any(_labels_key(file[0]) for file in rows):
+    whole = [one for key in ("text", "filename") for one in files.values() if has_keys(one, key)]
+    if not any(_labels_key(file[0]) for file in whole):
         return None
     answers, left = list[Answer](), Counter[str]()
     for name, rows in files.items():
@@ -78,14 +67,14 @@ def doccano(content: Any, control: str | None) -> Table | None:
             if not isinstance(row, Mapping) or (key := _labels_key(row)) is None:
                 raise DataError(f"a row of {name!r} is {shown(row)}; expected a list of labels")
             item = row.get("id", row.get("text", row.get("filename")))
-            check_name(item, f"the id of a row of {name!r}", optional=False)
+            reading.check_name(item, f"the id of a row of {name!r}", optional=False)
             spans = any(isinstance(one, (list, dict)) for one in row[key])
             form = "spans" if spans else CHOICE
-            value = None if spans else chosen(row[key], f"a row of {name!r}")
+            value = None if spans else reading.chosen(row[key], f"a row of {name!r}")
             left["row(s) without a label"] += not row[key]  # Perhaps not looked at.
             if row[key]:
                 answers.append(Answer(key, form, item, name, value, plain(row)))
-    return table_of("doccano", answers, left, control)
+    return reading.table_of("doccano", answers, left, control)
 
 
 def _labels_key(row: Any) -> str | None:
@@ -105,7 +94,8 @@ def prodigy(content: Any, control: str | None) -> Table | None:
     or ``_session_id``.
     """
     files = _files(content)
-    if not files or not all(has_keys(one, "answer", "_input_hash") for one in files.values()):
+    known = [has_keys(one, "answer", "_input_hash") for one in files.values()]
+    if not known or not all(known):
         return None
     answers, left = list[Answer](), Counter[str]()
     for name, examples in files.items():
@@ -114,7 +104,7 @@ def prodigy(content: Any, control: str | None) -> Table | None:
             if said not in ("accept", "reject", "ignore"):
                 raise DataError(f"an example has the answer {shown(said)}; expected accept, reject")
             item = example.get("_input_hash", example.get("_task_hash"))
-            check_name(item, "the _input_hash of an example", optional=False)
+            reading.check_name(item, "the _input_hash of an example", optional=False)
             question, form, value = _example_answer(example, said)
             if said == "ignore" or (said == "reject" and "options" in example):
                 left[f"example(s) with the answer {said}"] += 1
@@ -124,13 +114,13 @@ def prodigy(content: Any, control: str | None) -> Table | None:
             data |= plain(part(example, "meta", Mapping) or {})
             time = example.get("_timestamp")
             answers.append(Answer(question, form, item, who, value, data, time))
-    return table_of("Prodigy", answers, left, control)
+    return reading.table_of("Prodigy", answers, left, control)
 
 
 def _example_answer(example: Mapping[str, Any], said: str) -> tuple[str, str, Any]:
     """Question, form and value of one example."""
     if "options" in example:
-        return "choice", CHOICE, chosen(example.get("accept") or [], "an example")
+        return "choice", CHOICE, reading.chosen(example.get("accept") or [], "an example")
     if "spans" in example or "relations" in example:
         return str(example.get("_view_id") or "spans"), "spans", None
     return part(example, "label", str) or "answer", CHOICE, [said]
@@ -156,7 +146,7 @@ def inspect_ai(content: Any, control: str | None) -> Table | None:
         about = part(log, "eval", Mapping) or {}
         names = [part(about, "task", str), part(about, "model", str)] if len(files) > 1 else []
         number = sample.get("id")
-        check_name(number, "the id of a sample", optional=False)
+        reading.check_name(number, "the id of a sample", optional=False)
         names += [f"{number}" if len(epochs) < 2 else f"{number} #{sample.get('epoch')}"]
         data = plain({"model": about.get("model"), "task": about.get("task"), "sample": number})
         data |= plain({name: sample.get(name) for name in ("epoch", "target")})
@@ -164,7 +154,9 @@ def inspect_ai(content: Any, control: str | None) -> Table | None:
         scores = list(_scores(sample))
         left["sample(s) without a score"] += not scores
         answers += [Answer(q, NUMBER, item, scorer, value, data) for q, scorer, value in scores]
-    return table_of("inspect_ai", _with_letters(answers), left, control)
+    return reading.table_of(
+        "inspect_ai", _changed(answers, _are_letters, _as_letter), left, control
+    )
 
 
 def _scores(sample: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
@@ -179,29 +171,29 @@ def _scores(sample: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
                 yield str(name), str(scorer), one
 
 
-def _by_question(answers: Iterable[Answer]) -> dict[str, list[Any]]:
-    """Values of the answers to each question."""
+def _changed(
+    answers: list[Answer], test: Callable[[list[Any]], bool], change: Callable[[Answer], Answer]
+) -> list[Answer]:
+    """Answers, changed for the questions whose values pass a test."""
     values: dict[str, list[Any]] = {}
     for answer in answers:
         values.setdefault(answer.control, []).append(answer.value)
-    return values
+    chosen = {question for question, some in values.items() if test(some)}
+    return [change(answer) if answer.control in chosen else answer for answer in answers]
 
 
-def _with_letters(answers: list[Answer]) -> list[Answer]:
-    """Scores that are right or wrong as choices, and the others as numbers."""
-    letters = set()
-    for question, values in _by_question(answers).items():
-        numbers = [(one, read_number(one)) for one in values]
-        is_letter = any(isinstance(one, str) and number != number for one, number in numbers)
-        if is_letter or {number for _, number in numbers} <= {0.0, 1.0}:
-            letters.add(question)
-    for place, answer in enumerate(answers):
-        if answer.control in letters:
-            letter = {1.0: _RIGHT, 0.0: _WRONG}.get(read_number(answer.value), answer.value)
-            data = {**answer.data, "right": int(letter == _RIGHT)}  # for a model of responses
-            said = chosen(letter, "a score")
-            answers[place] = answer._replace(form=CHOICE, value=said, data=data)
-    return answers
+def _are_letters(values: list[Any]) -> bool:
+    """True for scores of right and wrong."""
+    numbers = [read_number(one) for one in values]
+    words = [one for one, number in zip(values, numbers, strict=True) if number != number]
+    return any(isinstance(one, str) for one in words) or {*numbers} <= {0.0, 1.0}
+
+
+def _as_letter(answer: Answer) -> Answer:
+    """A score as a choice."""
+    letter = {1.0: _RIGHT, 0.0: _WRONG}.get(read_number(answer.value), answer.value)
+    data = {**answer.data, "right": int(letter == _RIGHT)}  # for a model of responses
+    return answer._replace(form=CHOICE, value=reading.chosen(letter, "a score"), data=data)
 
 
 # ---------------------------------------------------------------- Mechanical Turk
@@ -229,7 +221,8 @@ def mechanical_turk(frame: Any, control: str | None) -> Table | None:
         for question, value in _assignment({name: row[name] for name in of_answers}).items():
             who = row["HITId"], row["WorkerId"]
             answers.append(Answer(question, CHOICE, *who, value, data, time))
-    return table_of("Mechanical Turk", _with_numbers(answers), left, control)
+    answers = [one for one in _changed(answers, _are_numbers, _as_number) if one.value is not None]
+    return reading.table_of("Mechanical Turk", answers, left, control)
 
 
 def _assignment(cells: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -267,15 +260,12 @@ def _chosen_in_form(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _with_numbers(answers: list[Answer]) -> list[Answer]:
-    """Answers in which questions with more than two different numbers alone are of ratings."""
-    numbers = set()
-    for question, values in _by_question(answers).items():
-        said = {str(one) for value in values for one in value}
-        if len(said) > 2 and all(read_number(one) == read_number(one) for one in said):
-            numbers.add(question)
-    answers = [answer for answer in answers if answer.value or answer.control not in numbers]
-    return [
-        one._replace(form=NUMBER, value=one.value[0]) if one.control in numbers else one
-        for one in answers
-    ]
+def _are_numbers(values: list[list[Any]]) -> bool:
+    """True for choices that are more than two different numbers alone."""
+    said = {str(one) for value in values for one in value}
+    return len(said) > 2 and all(read_number(one) == read_number(one) for one in said)
+
+
+def _as_number(answer: Answer) -> Answer:
+    """A choice as a rating, None without one."""
+    return answer._replace(form=NUMBER, value=next(iter(answer.value), None))

@@ -11,14 +11,8 @@ from raters.errors import refuse_data
 from raters.errors.validation import is_list
 from raters.judgements.counts import Features
 from raters.judgements.names import Names, check_once, name_list, name_text, shorten
-from raters.judgements.reading.columns import (
-    Column,
-    as_column,
-    column_names,
-    place,
-    read_columns,
-    read_numbers,
-)
+from raters.judgements.reading import columns as tables
+from raters.judgements.reading.columns import Column
 
 # Fields of features: values, centre and scale, and names.
 OF_ITEMS = ("features", "centre", "scale", "feature_names")
@@ -54,8 +48,8 @@ def features_of(
         chosen = distinct(names, "names", _SUCH, number)
     if values.dtype.kind not in "biuf" and chosen:
         named = zip(values.T, chosen, strict=True)
-        columns = [as_column(column, name, "features", empty=True) for column, name in named]
-        values = np.column_stack([read_numbers(column) for column in columns])
+        columns = [tables.as_column(column, name, "features", empty=True) for column, name in named]
+        values = np.column_stack([tables.read_numbers(column) for column in columns])
     return values, chosen
 
 
@@ -63,21 +57,21 @@ def _feature_table(
     table: Any, item: str, names: Sequence[str] | None, items: Names
 ) -> tuple[Features, tuple[str, ...]]:
     """Features from the columns of a table, matched to the items by name."""
-    there = column_names(table)
+    there = tables.column_names(table)
     chosen = tuple(name for name in there if name != item)
     if names is not None:
         chosen = distinct(names, "names", _SUCH)
-    read = read_columns(table, {"item": item}, several={"features": chosen}, empty=("features",))
+    read = tables.read_columns(
+        table, {"item": item}, several={"features": chosen}, empty=("features",)
+    )
     column = read["item"]
     advice = "leave these rows out, or name all items when data are read"
-    code = place(column, items, "items", advice)
+    code = tables.place(column, items, "items", advice)
     times = np.bincount(code, minlength=len(items))
     if (wrong := np.flatnonzero(times != 1)).size:
-        column.refuse(
-            f"has {times[wrong[0]]} rows for item {items[wrong[0]]!r} ({wrong.size} such item(s))",
-            "give one row for each item",
-        )
-    values = [read_numbers(one) for one in read.lists["features"]]
+        number = f"{times[wrong[0]]} rows for item {items[wrong[0]]!r}"
+        column.refuse(f"has {number} ({wrong.size} such item(s))", "give one row for each item")
+    values = [tables.read_numbers(one) for one in read.lists["features"]]
     return np.column_stack([code, *values])[np.argsort(code), 1:], chosen
 
 
@@ -85,7 +79,7 @@ def new_items(features: Any, item: str | None, names: Sequence[str]) -> tuple[Fe
     """Features of items that are not among the labels, and the items' names."""
     items: Names = tuple(range(len(features) if is_list(features) else 0))
     if item is not None:
-        _, items = read_columns(features, {"item": item}).codes("item")
+        _, items = tables.read_columns(features, {"item": item}).codes("item")
     values, _ = features_of(features, item, names, items)
     values = values.astype(np.float64)
     check_finite(values, names, items)
@@ -187,7 +181,7 @@ def differences(columns: Sequence[Column], names: Sequence[str]) -> Features | N
     """Features of one side less those of the other, shape (row, feature)."""
     if not columns:
         return None
-    values = np.column_stack([read_numbers(column) for column in columns])
+    values = np.column_stack([tables.read_numbers(column) for column in columns])
     return single(values[:, ::2] - values[:, 1::2], names)
 
 

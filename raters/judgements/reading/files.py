@@ -23,15 +23,8 @@ from pyarrow import parquet
 from raters.errors import DataError
 from raters.judgements.names import shorten
 
-_FORMATS = {
-    "csv": "CSV",
-    "tsv": "TSV",
-    "jsonl": "JSON lines",
-    "ndjson": "JSON lines",
-    "parquet": "Parquet",
-    "json": "JSON",
-    "xlsx": "Excel",
-}
+_FORMATS = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSON lines", "ndjson": "JSON lines"}
+_FORMATS |= {"parquet": "Parquet", "json": "JSON", "xlsx": "Excel"}
 _WRITTEN = ("CSV", "TSV", "JSON lines", "Parquet")
 # Ending of the name of a table; text may be compressed.
 ENDING = re.compile(r"(?<=.)\.(?:(csv|tsv|jsonl|ndjson|json)(?:\.gz)?|(parquet|xlsx))$", re.I)
@@ -51,10 +44,8 @@ def table_format(path: Path, *, written: bool = False) -> str:
         more = "" if written else ", .json or .xlsx"
         if path.suffix == ".eval":
             more += "; of inspect_ai, what `inspect log convert --to json` writes"
-        raise DataError(
-            f"cannot tell the format of {str(path)!r} from its name; expected .csv, .tsv, .jsonl or"
-            f" .ndjson (each also with .gz), or .parquet{more}"
-        )
+        expected = f"expected .csv, .tsv, .jsonl or .ndjson (each also .gz), or .parquet{more}"
+        raise DataError(f"cannot tell the format of {str(path)!r} from its name; {expected}")
     return name
 
 
@@ -113,10 +104,8 @@ def read_table(path: Path) -> pd.DataFrame:
     table = as_table(content_of(path))
     if table is None or nested(table):
         where = "" if table is None else f" in its column {nested(table)[0]!r}"
-        raise DataError(
-            f"{str(path)!r} is no flat table, as it holds lists or objects{where}; expected rows"
-            ' such as {"winner": "a", "loser": "b"}'
-        )
+        problem = f"{str(path)!r} is no flat table, as it holds lists or objects{where}"
+        raise DataError(f'{problem}; expected rows such as {{"winner": "a", "loser": "b"}}')
     return table
 
 
@@ -187,19 +176,11 @@ def _zipped(content: bytes) -> Several:
 def _sheet(content: bytes) -> pd.DataFrame:
     """The only sheet of a workbook that has rows."""
     try:
-        sheets = pd.read_excel(
-            io.BytesIO(content),
-            sheet_name=None,
-            dtype=object,
-            keep_default_na=False,
-            na_values=[""],
-            engine="openpyxl",
-        )
+        cells: Any = {"dtype": object, "keep_default_na": False, "na_values": [""]}
+        sheets = pd.read_excel(io.BytesIO(content), sheet_name=None, engine="openpyxl", **cells)
     except ImportError as error:
-        raise ValueError(
-            "Excel files are read by openpyxl, which is not installed: pip install openpyxl, or"
-            " save the sheet as CSV"
-        ) from error
+        problem = "Excel files are read by openpyxl, which is not installed"
+        raise ValueError(f"{problem}: pip install openpyxl, or save the sheet as CSV") from error
     except Exception as error:  # The library raises whatever it meets in a damaged file.
         raise ValueError(f"{type(error).__name__}: {error}") from error
     filled = {name: sheet for name, sheet in sheets.items() if len(sheet)}
@@ -241,21 +222,18 @@ def _separated(text: str, by_tab: bool) -> pd.DataFrame:
             if any(row[1:]) or (row and row[0].strip()):
                 rows.append(row)
     except csv.Error as error:
-        raise ValueError(
-            f"the quotation marks of the cell that begins in line {line} are not in pairs"
-            f' ({error}); double a mark inside of a quoted cell, such as "5"" disk"'
-        ) from error
+        problem = f"the quotation marks of the cell that begins in line {line} are not in pairs"
+        such = 'double a mark inside of a quoted cell, such as "5"" disk"'
+        raise ValueError(f"{problem} ({error}); {such}") from error
     if not rows:
         raise ValueError("it has no row with the names of its columns")
     names = [name or f"column {place}" for place, name in enumerate(rows[0], 1)]
     _check_distinct(names)
     for place, row in enumerate(rows):
         if len(row) > len(names):
-            raise ValueError(
-                f"row {place} has {len(row)} cells, and the header {len(names)}; quote cells that"
-                " hold the separator, remove lines above the header, or name the separator in a"
-                " first line such as sep=;"
-            )
+            problem = f"row {place} has {len(row)} cells, and the header {len(names)}"
+            expected = "quote cells that hold the separator, or remove lines above the header"
+            raise ValueError(f"{problem}; {expected}, or name the separator in a first line sep=;")
         row += [""] * (len(names) - len(row))
     return pd.DataFrame(rows[1:], columns=names, dtype=object)
 
@@ -310,8 +288,7 @@ def names_in(text: str) -> list[str]:
     try:
         names = next(csv.reader([text], skipinitialspace=True, strict=True))
     except csv.Error as error:
-        raise DataError(
-            f"{text!r} is no list of names ({error}); put a name with a comma between quotation"
-            ' marks, and double those inside of it, such as \'"salt, pepper","5"" disk"\''
-        ) from error
+        such = '"salt, pepper","5"" disk"'
+        expected = f"put a name with a comma between quotation marks, such as {such!r}"
+        raise DataError(f"{text!r} is no list of names ({error}); {expected}") from error
     return [name.strip() for name in names if name.strip()]

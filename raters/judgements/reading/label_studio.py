@@ -15,19 +15,8 @@ import pandas as pd
 
 from raters.errors import DataError
 from raters.judgements.names import shorten, shown
-from raters.judgements.reading.answers import (
-    CHOICE,
-    NUMBER,
-    SIDE,
-    Answer,
-    Table,
-    check_name,
-    chosen,
-    has_keys,
-    part,
-    plain,
-    table_of,
-)
+from raters.judgements.reading import answers as reading
+from raters.judgements.reading.answers import CHOICE, NUMBER, SIDE, Answer, Table, part, plain
 
 # Types of regions by the keys of their values.
 _TYPES = {"choices": "choices", "rating": "rating", "number": "number", "selected": "pairwise"}
@@ -57,12 +46,12 @@ def label_studio(content: Any, control: str | None) -> Table | None:
     if isinstance(content, pd.DataFrame):
         if not {*_OF_ROWS} <= set(content.columns):
             return None
-        return table_of("Label Studio CSV", _rows(content.to_dict("records")), {}, control)
+        return reading.table_of("Label Studio CSV", _rows(content.to_dict("records")), {}, control)
     tasks = [content] if isinstance(content, dict) else content
-    if not any(has_keys(tasks, *keys) for keys in _KEYS):
+    if not any(reading.has_keys(tasks, *keys) for keys in _KEYS):
         return None
-    if has_keys(tasks, *_OF_ROWS):
-        return table_of("Label Studio JSON-MIN", _rows(tasks), {}, control)
+    if reading.has_keys(tasks, *_OF_ROWS):
+        return reading.table_of("Label Studio JSON-MIN", _rows(tasks), {}, control)
     answers, left = list[Answer](), Counter[str]()
     _check_tasks(tasks)
     done = [*annotations_in(tasks), *_predictions(tasks)]
@@ -80,7 +69,7 @@ def label_studio(content: Any, control: str | None) -> Table | None:
         common = one.task.get("id", data.get("question_id")), one.users[0]
         for name, form, value in () if one.is_skipped else given:
             answers.append(Answer(name, form, *common, value, data, one.time, one.is_truth))
-    return table_of("Label Studio JSON", answers, left, control)
+    return reading.table_of("Label Studio JSON", answers, left, control)
 
 
 def _check_tasks(tasks: list[Any]) -> None:
@@ -91,7 +80,7 @@ def _check_tasks(tasks: list[Any]) -> None:
         raise DataError(f"the tasks are of the projects {shorten(projects)}; give one at a time")
     for task in tasks:
         number = task.get("id")
-        check_name(number, "the id of a task")
+        reading.check_name(number, "the id of a task")
         if number is not None and known.setdefault(number, task.get("data")) != task.get("data"):
             raise DataError(f"two tasks have the id {number!r}; give one project at a time")
 
@@ -105,15 +94,12 @@ def annotations_in(tasks: Any) -> Iterator[Annotation]:
             user = one.get("completed_by")
             users = [user.get("email"), user.get("id")] if isinstance(user, Mapping) else [user]
             for name in users:
-                check_name(name, "a user of the export")
-            yield Annotation(
-                task,
-                [name for name in users if name is not None] or [None],
-                _answers(part(one, "result", list) or []),
-                bool(cancelled),
-                bool(part(one, "ground_truth", bool)),
-                str(one.get("updated_at") or one.get("created_at") or ""),
-            )
+                reading.check_name(name, "a user of the export")
+            users = [name for name in users if name is not None] or [None]
+            truth = bool(part(one, "ground_truth", bool))
+            time = str(one.get("updated_at") or one.get("created_at") or "")
+            answers = _answers(part(one, "result", list) or [])
+            yield Annotation(task, users, answers, bool(cancelled), truth, time)
 
 
 def _predictions(tasks: Any) -> Iterator[Annotation]:
@@ -145,7 +131,7 @@ def _answers(regions: list[Any]) -> list[tuple[str, str, Any]]:
 def _answer(value: Mapping[str, Any], kind: str) -> tuple[str, Any]:
     """Form and value of a region of an annotation."""
     if kind == "choices":
-        return CHOICE, chosen(part(value, kind, list) or [], "an annotation")
+        return CHOICE, reading.chosen(part(value, kind, list) or [], "an annotation")
     if kind == "pairwise":
         if value.get("selected") not in [*_SIDES]:
             raise DataError(f"a pairwise answer is {shown(value)}; expected left or right")
@@ -166,7 +152,7 @@ def _rows(rows: list[Any]) -> list[Answer]:
         if not {*_OF_ROWS} <= {*names}:
             raise DataError(f"a row of the export is {shown(row)}, without id and annotator")
         who = row["annotator"]
-        check_name(who, "an annotator")
+        reading.check_name(who, "an annotator")
         between = names[names.index("id") + 1 : names.index("annotator")]
         data = plain({name: row[name] for name in names if name not in (*between, *_BEHIND, "id")})
         for name in between:
@@ -190,4 +176,4 @@ def _min_value(value: Any) -> tuple[str, Any]:
         typed = [{"type": kind, "value": one} for kind, one in zip(kinds, regions, strict=True)]
         ((_, form, read),) = _answers(typed)
         return form, read
-    return CHOICE, chosen(value, "an annotation")
+    return CHOICE, reading.chosen(value, "an annotation")
