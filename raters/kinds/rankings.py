@@ -15,7 +15,8 @@ from scipy.special import expit
 
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
-from raters.checking.discrepancies import DRIFT, JUDGES, Discrepancy, Layout, Measure
+from raters.checking import discrepancies as common
+from raters.checking.discrepancies import Discrepancy, Layout, Measure, excesses
 from raters.checking.orders import OrderDraw, Stage, Stages
 from raters.errors import refuse
 from raters.fitting.result import draws_of
@@ -23,7 +24,6 @@ from raters.judgements.counts import mean_ranks, numbers_tied, standing
 from raters.judgements.rankings import Rankings
 from raters.kinds import AuditContext, AuditLimits, Quantities, Section
 from raters.kinds.orders import AnnotatorDraws, OrderCalibration, PerCompetence
-from raters.kinds.remedies import excesses, remedy
 from raters.kinds.sections import ranking, shown, ties_of_equals
 from raters.models import rankings as models
 from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce, PlackettLuce
@@ -93,7 +93,12 @@ class RankingCalibration(OrderCalibration):
         return np.asarray(expit(self.competences[:, None] * gap).mean(1))
 
 
-def _first_places(layout: Layout) -> Measure | str:
+@partial(
+    Discrepancy,
+    "squared differences of how often each item is first, over the model's",
+    "Items come first more or less often than {model} says",
+)
+def first_places(layout: Layout) -> Measure | str:
     """Squared departures of how often each item is first, over the model's variance."""
     offered = np.asarray(layout.data.offered)
     if not ((offered >= 0).sum(1) > 1).any():
@@ -115,15 +120,13 @@ def _of_cells(
     return excesses(np.where(offered < 0, -1, code), of_draw)
 
 
-FIRST_PLACES = Discrepancy(
-    "first_places",
-    "squared differences of how often each item is first, over the model's",
-    _first_places,
-    "Items come first more or less often than {model} says",
+@partial(
+    Discrepancy,
+    "squared differences of how often each item is named as the worst, over the model's",
+    "Items are named as the worst more or less often than {model} says",
+    mends=(((), "fit the best alone, rankings.without_worst(), and compare the worths"),),
 )
-
-
-def _worst(layout: Layout) -> Measure | str:
+def worst(layout: Layout) -> Measure | str:
     """Squared departures of how often each item is the worst, over the model's variance."""
     data = layout.data
     offered = np.asarray(data.offered)
@@ -133,18 +136,14 @@ def _worst(layout: Layout) -> Measure | str:
     return _of_cells(offered, offered, lambda stages: stages.worst)
 
 
-WORST = Discrepancy(
-    "worst",
-    "squared differences of how often each item is named as the worst, over the model's",
-    _worst,
-    "Items are named as the worst more or less often than {model} says",
-    mend=lambda program, is_high: (
-        "fit the best alone, rankings.without_worst(), and compare the worths"
-    ),
+@partial(
+    Discrepancy,
+    "change from one place to the next of the log-probability of its item (nats)",
+    "Late places of a ranking follow {model} better than the first ones",
+    low="Late places of a ranking follow {model} less well than the first ones",
+    low_mends=(((), "keep the first places alone, or offer fewer items at a time"),),
 )
-
-
-def _late_places(layout: Layout) -> Measure | str:
+def late_places(layout: Layout) -> Measure | str:
     """Slope, along places, of log-probabilities less expectations, in nats a place."""
     size, depth = (np.asarray(layout.data.offered) >= 0).sum(1), np.asarray(layout.data.depth)
     # The last of the items is no choice.
@@ -164,17 +163,13 @@ def _late_places(layout: Layout) -> Measure | str:
     return measure
 
 
-LATE_PLACES = Discrepancy(
-    "late_places",
-    "change from one place to the next of the log-probability of its item (nats)",
-    _late_places,
-    "Late places of a ranking follow {model} better than the first ones",
-    "Late places of a ranking follow {model} less well than the first ones",
-    remedy(low=[((), "keep the first places alone, or offer fewer items at a time")]),
+@partial(
+    Discrepancy,
+    "squared differences of the places that {judges} give items, over the model's",
+    "Single {judges} put single items higher or lower than {model} says",
+    mends=((MixturePlackettLuce, "rt.models.MixturePlackettLuce() has types of annotators"),),
 )
-
-
-def _tastes(layout: Layout) -> Measure | str:
+def tastes(layout: Layout) -> Measure | str:
     """Squared departures of places by annotator and item, over the model's variance."""
     data = layout.data
     if len(np.unique(layout.judge)) < 2:
@@ -184,16 +179,13 @@ def _tastes(layout: Layout) -> Measure | str:
     return _of_cells(offered, own, lambda stages: stages)
 
 
-TASTES = Discrepancy(
-    "tastes",
-    "squared differences of the places that {judges} give items, over the model's",
-    _tastes,
-    "Single {judges} put single items higher or lower than {model} says",
-    mend=remedy((MixturePlackettLuce, "rt.models.MixturePlackettLuce() has types of annotators")),
+@partial(
+    Discrepancy,
+    "Kendall's W of the rankings of the same items",
+    "Rankings of the same items agree more than {model} says",
+    low="Rankings of the same items agree less than {model} says",
 )
-
-
-def _concordance(layout: Layout) -> Measure | str:
+def concordance(layout: Layout) -> Measure | str:
     """Kendall's W of the rankings of the same items, over all sets that are ranked twice."""
     data = layout.data
     offered = np.asarray(data.offered)
@@ -219,22 +211,12 @@ def _concordance(layout: Layout) -> Measure | str:
     return measure
 
 
-CONCORDANCE = Discrepancy(
-    "concordance",
-    "Kendall's W of the rankings of the same items",
-    _concordance,
-    "Rankings of the same items agree more than {model} says",
-    "Rankings of the same items agree less than {model} says",
+_EXTENDED = (ExtendedPlackettLuce, "rt.ExtendedPlackettLuce() has a competence of each annotator")
+DISCREPANCIES = (
+    *(first_places, worst, late_places),
+    dataclasses.replace(common.competence, mends=(_EXTENDED,)),
+    *(tastes, concordance, common.drift),
 )
-
-_MENDED_JUDGES = dataclasses.replace(
-    JUDGES,
-    mend=remedy(
-        (ExtendedPlackettLuce, "rt.ExtendedPlackettLuce() has a competence of each annotator")
-    ),
-)
-#: Discrepancies of rankings.
-DISCREPANCIES = (FIRST_PLACES, WORST, LATE_PLACES, _MENDED_JUDGES, TASTES, CONCORDANCE, DRIFT)
 
 
 RANKINGS = kinds.Kind(

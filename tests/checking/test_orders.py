@@ -129,7 +129,7 @@ def test_a_check_sees_an_item_that_is_the_worst_for_itself(fit_quietly) -> None:
 
 def test_concordance_is_kendalls_w() -> None:
     data = drawn(np.tile(WORTH, (30, 1)), np.random.default_rng(0))
-    measure = discrepancies.CONCORDANCE.prepare(Layout(Program(MODEL, data)))
+    measure = discrepancies.concordance.prepare(Layout(Program(MODEL, data)))
     value = measure(OrderDraw(np.asarray(data.place), np.zeros((30, 4))))
     assert value == pytest.approx(rt.agreement(data).loc["kendall_w", "estimate"])
 
