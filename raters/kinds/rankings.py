@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from scipy.special import expit
 
 from raters import kinds
@@ -20,10 +20,10 @@ from raters.checking.discrepancies import Discrepancy, Layout, Measure, excesses
 from raters.checking.orders import OrderDraw, Stage, Stages
 from raters.errors import refuse
 from raters.fitting.result import draws_of
-from raters.judgements.counts import mean_ranks, numbers_tied, standing
+from raters.judgements.counts import mean_ranks, numbers_tied
 from raters.judgements.rankings import Rankings
 from raters.kinds import AuditContext, AuditLimits, Quantities, Section
-from raters.kinds.orders import AnnotatorDraws, OrderCalibration, PerCompetence
+from raters.kinds.orders import OrderCalibration, PerCompetence, agreement
 from raters.kinds.sections import ranking, shown, ties_of_equals
 from raters.models import rankings as models
 from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce, PlackettLuce
@@ -57,22 +57,6 @@ def ties(context: AuditContext) -> Section | None:
     return ties_of_equals(context, float((weight * (size > 1)).sum() / weight.sum()))
 
 
-def agreement(data: Rankings, worth: Float[np.ndarray, " item"]) -> Float[np.ndarray, " annotator"]:
-    """Share of the pairs of items that each annotator puts in the order of some worths."""
-    right, pairs = np.zeros(data.num_annotators), np.zeros(data.num_annotators)
-    for piece in data.chunks(10_000):
-        offered, number = np.asarray(piece.offered), standing(np.asarray(piece.place))
-        who, count = np.asarray(piece.annotator), np.asarray(piece.weight, np.float64)
-        value = worth[np.maximum(offered, 0)]
-        for position in range(offered.shape[1]):
-            own = (offered[:, position, None] >= 0) & (offered >= 0)
-            behind = own & (number > number[:, position, None])
-            higher = behind & (value[:, position, None] > value)
-            right += np.bincount(who, count * higher.sum(1), len(right))
-            pairs += np.bincount(who, count * behind.sum(1), len(pairs))
-    return np.where(pairs > 0, right / np.maximum(pairs, 1), np.nan)
-
-
 # ---------------------------------------------------------------- known orders
 
 
@@ -80,11 +64,6 @@ class RankingCalibration(OrderCalibration):
     """Statements about the order of ranked items, from `raters.calibrate`."""
 
     site = "worth"
-
-    def _columns(self, competence: AnnotatorDraws) -> dict[str, np.ndarray]:
-        """Agreement with the true order."""
-        data, worth = self.program.data.unpadded(), self.truth.values.mean(0)
-        return {"agreement": agreement(data, worth)}
 
     def _accuracies(self) -> PerCompetence:
         worth = self.items["reward_by_model"].values

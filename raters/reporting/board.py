@@ -26,8 +26,7 @@ from raters.kinds import AuditContext, Column, finding, kind_of
 from raters.model import Values
 from raters.program import Program
 from raters.reporting.boards import Board
-from raters.reporting.convergence import convergence
-from raters.reporting.facts import data_facts, plain, plural_noun
+from raters.reporting.facts import plural_noun
 
 if TYPE_CHECKING:
     from raters.figures.base import Plots
@@ -237,28 +236,13 @@ def leaderboard(
         tables.append(table.assign(**{group: name}) if group else table)
     whole_table = pd.concat(tables, ignore_index=True)
     context = AuditContext(program, result, None, level)
-    kind = kind_of(program.data)
-    judge = program.data.judge.replace("_", " ")
-    facts = {
-        "schema_version": 1,
-        "board": "leaderboard",
-        "kind": kind.name,
-        "judged": "",
-        "words": kind.words._asdict() | {"judge": judge, "judges": plural_noun(program.data.judge)},
-        "asked": {
-            "data": data_facts(program.data),
-            "model": type(model).__name__,
-            "level": level,
-            "unit": unit,
-            "by": group,
-            "entries": axis,
-        },
-        "answer": {"doubts": []},
-        "convergence": convergence(context),
-    }
+    kind, judge = kind_of(program.data), program.data.judge
+    words = {"judge": judge.replace("_", " "), "judges": plural_noun(judge)}
+    facts = Leaderboard.facts_of(context, words, {"doubts": []}, unit=unit, by=group, entries=axis)
+    facts["kind"] = kind.name
     notes += [one for make in kind.sections[1:] if (part := make(context)) for one in part.findings]
     notes += _noted(program, result, seed)
-    return Leaderboard(whole_table, tuple(notes), plain(facts))
+    return Leaderboard(whole_table, tuple(notes), facts)
 
 
 def scores_of(posterior: xr.Dataset) -> xr.DataArray | None:

@@ -9,8 +9,10 @@ from typing import Any
 
 import pandas as pd
 
+from raters.kinds import AuditContext, kind_of
 from raters.reporting import views
-from raters.reporting.facts import as_json, plain
+from raters.reporting.convergence import convergence
+from raters.reporting.facts import as_json, data_facts, plain
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,6 +31,29 @@ class Board(abc.ABC):
     table: pd.DataFrame
     notes: tuple[Mapping[str, Any], ...]
     facts: Mapping[str, Any]
+
+    @classmethod
+    def facts_of(
+        cls,
+        context: AuditContext,
+        words: Mapping[str, str],
+        answer: Mapping[str, Any],
+        **asked: Any,
+    ) -> dict[str, Any]:
+        """Facts about the question, the fit, and the settings."""
+        program = context.program
+        question = {"data": data_facts(program.data), "model": type(program.model).__name__}
+        return plain(
+            {
+                "schema_version": 1,
+                "board": cls.__name__.lower(),
+                "judged": "",
+                "words": kind_of(program.data).words._asdict() | words,
+                "asked": question | {"level": context.level} | asked,
+                "answer": answer,
+                "convergence": convergence(context),
+            }
+        )
 
     @abc.abstractmethod
     def shown(self) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
