@@ -17,7 +17,7 @@ from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
 from raters.checking import discrepancies as common
 from raters.checking.discrepancies import Discrepancy, Layout, Measure, excesses
-from raters.checking.orders import OrderDraw, Stage, Stages
+from raters.checking.orders import OrderDraw, Stages
 from raters.errors import refuse
 from raters.fitting.result import draws_of
 from raters.judgements.counts import mean_ranks, numbers_tied
@@ -28,6 +28,8 @@ from raters.kinds.sections import ranking, shown, ties_of_equals
 from raters.models import rankings as models
 from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce, PlackettLuce
 from raters.program import Program
+
+Sets = Int[np.ndarray, "ranking position"]
 
 
 def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
@@ -82,21 +84,14 @@ def first_places(layout: Layout) -> Measure | str:
     offered = np.asarray(layout.data.offered)
     if not ((offered >= 0).sum(1) > 1).any():
         return "no ranking is of two items"
-    return _of_cells(offered, offered, lambda stages: stages.places[0])
+    return _of_cells(offered, offered, lambda stages: (stages.residual[0], stages.variance[0]))
 
 
 def _of_cells(
-    offered: Int[np.ndarray, "ranking position"],
-    code: Int[np.ndarray, "ranking position"],
-    choice: Callable[[Stages], Stage | Stages],
+    offered: Sets, code: Sets, choice: Callable[[Stages], tuple[np.ndarray, np.ndarray]]
 ) -> Measure:
     """Measure how often each item (of a judge) is chosen, against the model."""
-
-    def of_draw(draw: OrderDraw) -> tuple[np.ndarray, np.ndarray]:
-        one = choice(draw.stages)
-        return one.residual, one.variance
-
-    return excesses(np.where(offered < 0, -1, code), of_draw)
+    return excesses(np.where(offered < 0, -1, code), lambda draw: choice(draw.stages))
 
 
 @partial(
@@ -112,7 +107,7 @@ def worst(layout: Layout) -> Measure | str:
     asked = 0 if data.lowest is None else np.asarray(data.lowest)
     if not ((asked > 0) & ((offered >= 0).sum(1) - np.asarray(data.depth) > 1)).any():
         return "no ranking names the worst of several items"
-    return _of_cells(offered, offered, lambda stages: stages.worst)
+    return _of_cells(offered, offered, lambda stages: (stages.residual[-1], stages.variance[-1]))
 
 
 @partial(
@@ -135,7 +130,7 @@ def late_places(layout: Layout) -> Measure | str:
     spread = float((along**2).sum())
 
     def measure(draw: OrderDraw) -> float:
-        surprise = draw.stages.surprise
+        surprise = draw.stages.surprise[:-1].T
         # Places that items share leave fewer stages.
         return float((surprise * along[:, : surprise.shape[1]]).sum() / spread)
 
@@ -155,7 +150,7 @@ def tastes(layout: Layout) -> Measure | str:
         return "there is one {judge} only"
     offered = np.asarray(data.offered)
     own = layout.judge[:, None] * data.num_items + offered
-    return _of_cells(offered, own, lambda stages: stages)
+    return _of_cells(offered, own, lambda stages: stages.total)
 
 
 @partial(

@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 import raters as rt
 from raters.auditing.further_votes import information, votes_needed
-from raters.auditing.ranks import joint_bounds, ranked, tiers
+from raters.auditing.intervals import joint_bounds, ranked, tiers
 from raters.program import Program
 
 

@@ -12,8 +12,7 @@ import xarray as xr
 from jaxtyping import Bool, Float, Int
 from scipy.special import expit
 
-from raters.auditing.intervals import mean_and_interval, table
-from raters.auditing.ranks import ranked, ranked_by
+from raters.auditing.intervals import mean_and_interval, ranked, ranked_by, table
 from raters.auditing.verdicts import gives_one_answer, share_of
 from raters.distributions.ties import OUTCOMES
 from raters.errors import refuse

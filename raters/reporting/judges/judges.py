@@ -26,7 +26,7 @@ from raters.judgements.labels import Labels
 from raters.judgements.names import name_text, plural, shorten
 from raters.kinds import AuditContext, Column, finding
 from raters.program import Program
-from raters.reporting.boards import Board
+from raters.reporting.board import Board
 from raters.reporting.judges.cheapest_panel import Panel, cheapest_panel
 from raters.reporting.judges.drift import drifts
 from raters.reporting.judges.verdicts import Verdicts, times, verdicts_of
