@@ -542,15 +542,14 @@ def combined(
     columns["p_above"] = 1 - columns["p_below"]
     may_drop, enough, alone = number == 0, number == 0, True
     for row, (name, one) in enumerate(audits.items()):
-        shown = (one.judged, f"{one.judged}_low", f"{one.judged}_high", *_REPEATED)
-        columns[f"{name}.judgements"] = number[row]
-        columns |= {f"{name}.{key}": one.table[key].values for key in shown if key in one.table}
-        may_drop[row] |= not one.anchor.is_missing
-        if "gives_one_answer" in one.table:
-            may_drop[row] |= one.table["gives_one_answer"].values.astype(bool)
-        enough[row] |= one.table["verdict"].values != "too few draws"
-        known = one.anchor.known or program.parts[name].data.tells_judges_apart()
-        alone &= one.anchor.is_missing and not known
+        found, anchor = one.table, one.anchor
+        shown = ("judgements", one.judged, f"{one.judged}_low", f"{one.judged}_high", *_REPEATED)
+        columns |= {f"{name}.{key}": found[key].values for key in shown if key in found}
+        may_drop[row] |= np.asarray(found.get("gives_one_answer", False), bool)
+        may_drop[row] |= not anchor.is_missing
+        enough[row] |= found["verdict"].values != "too few draws"
+        known = anchor.known or program.parts[name].data.tells_judges_apart()
+        alone &= anchor.is_missing and not known
     columns["verdict"] = decided(
         columns, costs, may_drop.all(0), least, alone=alone, enough=enough.all(0)
     )

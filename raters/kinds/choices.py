@@ -96,11 +96,6 @@ def choice_shares(model: Model[Any], result: xr.DataTree, *, level: float = 0.9)
         expected = "shares by what was offered are of choices"
         instead = "rt.fit(rt.MultinomialLogit(), choices, seed=0)"
         refuse_data("result", problem=problem, expected=expected, instead=instead)
-    return shares_of(program, result, level)
-
-
-def shares_of(program: Program[Choices], result: xr.DataTree, level: float) -> xr.Dataset:
-    """Shares as `choice_shares` gives them."""
     data = program.data.unpadded()
     found, rng = menus_of(data), np.random.default_rng(0)
     total = np.bincount(found.of_set, data.weight)[found.menu]
@@ -187,7 +182,7 @@ def terms(context: kinds.AuditContext) -> kinds.Section:
 
 def shares(context: kinds.AuditContext) -> kinds.Section:
     """Shares of the alternatives by what was offered with them, observed and expected."""
-    table = shares_of(context.program, context.result, context.level)
+    table = choice_shares(context.program.model, context.result, level=context.level)
     frame = table.to_dataframe().reset_index(drop=True)
     outside = int((~frame["observed"].between(frame["low"], frame["high"])).sum())
     menus = frame["menu"].nunique()
