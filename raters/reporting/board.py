@@ -71,11 +71,7 @@ class Board(abc.ABC):
 
     @classmethod
     def facts_of(
-        cls,
-        context: AuditContext,
-        words: Mapping[str, str],
-        answer: Mapping[str, Any],
-        **asked: Any,
+        cls, context: AuditContext, words: dict[str, str], answer: Mapping[str, Any], **asked: Any
     ) -> dict[str, Any]:
         """Facts about the question, the fit, and the settings."""
         program = context.program
