@@ -15,22 +15,27 @@ from jaxtyping import Array, Float, Key
 from numpyro import handlers
 from numpyro.distributions.transforms import biject_to
 
+from raters.distributions.choices import Choice
 from raters.errors import BackendError
 from raters.errors.validation import checked, whole
 from raters.fitting.simulate import simulate, with_whole_counts
 from raters.inference import modes
 from raters.inference.polya_gamma import detection, panel_gibbs, panels, plans
+from raters.inference.polya_gamma.conditionals import observation
 from raters.inference.polya_gamma.gibbs import Chart, Fixed, Kernel, sweep_once
 from raters.judgements.base import Judgements
 from raters.judgements.together import parts_of, with_parts
 from raters.model import Model, Shift, Values
-from raters.program import Program, log_joint, models_of, observed_sites, start_of, trace
+from raters.program import Program, models_of, observed_sites, start_of, trace, within
 
 Scalar = Float[Array, ""]
 OneKey = Key[Array, ""]
 
 # Votes; or labels and classes. Of several kinds of judgement such by part.
 Outcomes = Any
+# From the data and the values to the values after a sweep.
+_Kernel = Callable[[Any, Values], Values]
+
 # Draws at a time.
 _PIECE = 1000
 
@@ -194,15 +199,13 @@ def _alternating(
         tried = modes.tries(kernel.images, rng, (chains, sweeps))
         chained = _chained(model, kernel.chart, asked, kernel.fixed, values, keys, tried, sweeps)
         return jax.tree.map(lambda each: np.concatenate(np.asarray(each)), chained)
-    # Of choices in which each judge has a vector of their own.
-    panel = panels.panel_of(program, starts[0])
-    sampler, kept, given = panel_gibbs.Sampler(panel, start_of(model, any_answers)), [], []
+    sweep = _kernel_of_panel(program, starts[0], rng)
+    kept, given = [], []
     for current, chain_key in zip(starts, keys, strict=True):
         for sweep_key in jax.random.split(chain_key, sweeps):
             answers = _answers(model, asked, current, sweep_key)
-            sampler.panel = panel.answered(_with(asked, answers).chosen)
-            sampler.values = current
-            current = {name: np.asarray(value) for name, value in sampler.sweep(rng).items()}
+            current = sweep(_with(asked, answers), current)
+            current = {name: np.asarray(value) for name, value in current.items()}
             kept.append(current)
             given.append(answers)
     states = {name: np.stack([state[name] for state in kept]) for name in kept[0]}
@@ -235,6 +238,18 @@ def _chained(
     return jax.lax.map(chain, (starts, keys, tried))
 
 
+def _kernel_of_panel(program: Program[Any], start: Values, rng: np.random.Generator) -> _Kernel:
+    """One sweep of choices in which each judge has a vector of their own."""
+    panel = panels.panel_of(program, start)
+    sampler = panel_gibbs.Sampler(panel, start_of(program.model, program.data))
+
+    def sweep_once(data: Any, values: Values) -> Values:
+        sampler.panel, sampler.values = panel.answered(data.chosen), values
+        return sampler.sweep(rng)
+
+    return sweep_once
+
+
 def _statistics(model: Any, data: Any, values: Values) -> dict[str, Scalar]:
     """Functions with all moments, that together depend on every conditional."""
     centred = {
@@ -264,20 +279,51 @@ def _statistics(model: Any, data: Any, values: Values) -> dict[str, Scalar]:
             for scalar in scalars
             if scalar != name
         }
-
     traced = trace(model, data, values)
-    for name in observed_sites(model):
-        site = traced[name]
-        statistics[f"log-likelihood of {name}"] = site["fn"].log_prob(site["value"]).mean()
-    # Of outcomes and parameters together: the rise of the joint density as large values grow. (As
-    # all values grow it may be constant, as of probabilities.)
-    slopes = jax.grad(partial(log_joint, model, data))(values)
-    for name in soft:
-        rise = slopes[name] * values[name] * jnp.abs(values[name])
-        statistics[f"{name}: slope"] = jnp.arcsinh(rise.sum() / data.num_rows)
+    for name, part in program.parts.items():
+        own, before = soft, f"{name}, " if name else ""
+        if name:
+            own = {site: soft[model.site_name(name, site)] for site in part.sites}
+        of_part = _of_outcomes(part, traced[within(name, part.model.observed)], own)
+        statistics |= {before + key: value for key, value in of_part.items()}
     for group in model.tied if program.is_joint else ():
         tied = [soft[model.site_name(*member)].ravel() for member in group]
         statistics[f"{group[0][1]}, tied"] = (tied[0] * tied[1]).mean()
     for name in centred:  # Its mean is 0, whatever the kernel does.
         statistics.pop(f"{name}: mean", None)
+    return statistics
+
+
+def _of_outcomes(program: Program[Any], site: dict[str, Any], soft: Values) -> dict[str, Scalar]:
+    """Statistics of the outcomes of one kind of judgement and the parameters together."""
+    fn, value = site["fn"], site["value"]
+    statistics = {"log-likelihood": fn.log_prob(value).mean()}
+    if isinstance(fn, Choice):
+        return statistics | {"outcomes × logits": (value * jnp.tanh(fn.utility)).mean()}
+    if not program.counts_classes:
+        read = observation(fn, value)
+        side = jnp.where(read.votes > 0, read.kappa / jnp.maximum(read.votes, 1.0), 0.0)
+        side = side.reshape(-1, read.logits.size).sum(0)
+        return statistics | {"outcomes × logits": (side * jnp.tanh(read.logits.ravel())).mean()}
+    share = fn.responsibilities(value)
+    sureness = (share**2).sum(-1).mean()
+    if program.has_truth and program.data.answer_scale != "choice":  # Labels, and their items.
+        statistics["sureness of the classes"] = sureness
+        statistics["labels × classes"] = share[fn.group, value].mean()
+        first = jnp.mean(value == 0)
+        for name, each in soft.items():
+            if each.size:
+                statistics[f"{name}: first × first label"] = each.ravel()[0] * first
+    elif program.latent:  # Votes, and the types of those who vote.
+        logits, total, kappa = (
+            part.reshape(-1, share.shape[-1])
+            for part in observation(fn, value, jnp.ones_like(share))[:3]
+        )
+        agreeing = (share[fn.group] * kappa / total * jnp.tanh(logits)).sum(-1).mean()
+        statistics["sureness of the types"] = sureness
+        statistics["outcomes × logits × types"] = agreeing
+    else:  # Classes of single rows.
+        statistics["sureness of the classes"] = sureness
+        for name, each in soft.items():
+            statistics[f"first class × {name}"] = share[:, 0].mean() * each.mean()
     return statistics
