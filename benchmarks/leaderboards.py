@@ -21,7 +21,7 @@ from _common import options, report, table
 from scipy.special import expit
 
 import raters as rt
-from raters.auditing.ranks import joint_bounds
+from raters.auditing.intervals import joint_bounds
 
 LEVEL, ITEMS, VOTERS, SIZES = 0.9, 10, 30, (300, 600, 1200)
 TIMES = (1 / 3, 1.0, 3.0)

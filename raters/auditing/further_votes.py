@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -23,19 +23,12 @@ _VOTES = np.geomspace(1, 1e6, 146)
 _JUDGES, _STEP = 24, 0.05
 
 
-class Needed(NamedTuple):
-    """Votes with which half of all futures tell the pairs apart, and an interval."""
-
-    votes: PerSet
-    low: PerSet
-    high: PerSet
-
-
 def votes_needed(
     gap: Gaps, information: Float[np.ndarray, "set pair"], level: float, rng: np.random.Generator
-) -> Needed:
+) -> list[PerSet]:
     r"""Further votes, divided evenly over the pairs of a set, until the posterior probability that
-    each pair is in the likelier of its orders is at least `level` (by Bonferroni's inequality).
+    each pair is in the likelier of its orders is at least `level` (by Bonferroni's inequality): in
+    half of all futures, and the ends of an interval.
 
     Each draw is a future: its gaps :math:`\delta` are the truth, m votes on a pair estimate them as
     :math:`\hat\delta \sim \mathrm{Normal}(\delta, 1 / (m I))`, and the posterior, taken as normal
@@ -59,7 +52,7 @@ def votes_needed(
     least = np.minimum.accumulate(np.stack(shares)[::-1])[::-1]
     grid = np.append(np.ceil(_VOTES), np.inf)
     ends = (0.5, (1 - level) / 2, (1 + level) / 2)
-    return Needed(*(grid[(least < end).sum(0)] for end in ends))
+    return [grid[(least < end).sum(0)] for end in ends]
 
 
 def information(

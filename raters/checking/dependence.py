@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.sparse
 import xarray as xr
 from jaxtyping import Float, Int
+from scipy.sparse import csr_array, diags_array
 
 from raters.auditing.truth.calibration import ENOUGH
 from raters.auditing.truth.gold_weights import with_gold
-from raters.checking.discrepancies import Draw, Layout, sums
+from raters.checking.discrepancies import Draw, Layout, PerRow, sums
 from raters.errors import DataError, refuse
 from raters.errors.validation import checked, share
 from raters.fitting.predict import answer_counts, probs_of_draws, single
@@ -33,10 +33,6 @@ _POOLED = 2.0
 # Pairs with fewer questions in common have no correlation worth a line, and crowds with fewer
 # mistakes none at all.
 _FEWEST, _MISTAKES = 10, 3.0
-
-
-Pairs = Float[np.ndarray, "some some"]
-PerCell = Float[np.ndarray, " cell"]
 
 
 class NothingShared(DataError):
@@ -218,7 +214,26 @@ def dependence(
             raise _too_few(0, data.judge)
         data = data.rows(rows)
     layout, rng = Layout(Program(model, single(data))), np.random.default_rng(seed)
-    crossed = _Crossed.of(layout, by_truth)
+    number = np.bincount(layout.judge, minlength=len(data.judges))
+    # Judges of each question.
+    answered = np.bincount(np.unique([layout.subject, layout.judge], axis=1)[0], minlength=1)
+    if by_truth and (answered > 1).sum() < ENOUGH:
+        raise _too_few(int((answered > 1).sum()), data.judge)
+    if not (answered > 1).any():
+        raise NothingShared(
+            f"no two {plural(data.judge)} answered the same question, so that nothing"
+            " compares their mistakes"
+        )
+    codes = np.sort(np.argsort(-number, kind="stable")[:_JUDGES])
+    codes = codes[number[codes] > 0]
+    rows = np.flatnonzero(np.isin(layout.judge, codes))
+    cells = np.searchsorted(codes, layout.judge[rows]), layout.subject[rows]
+
+    def crossed(values: PerRow) -> csr_array:
+        """Sums of rows by judge and question."""
+        return csr_array((values[rows], cells), (len(codes), len(answered)))
+
+    there, num_judges = crossed(np.ones(len(layout.judge))).sign(), int((number > 0).sum())
     if truth is None:
         residuals = _by_model(layout, result, seed)
     else:
@@ -226,26 +241,38 @@ def dependence(
         residuals = _by_class(layout, truth if by_truth else None, np.asarray(chances), rng)
     means, tables, mistakes = [], [], 0.0
     for residual, weight in residuals:
-        mean, table, total = crossed.measured(residual, weight)
-        means.append(mean)
-        tables.append(table)
-        mistakes += total
+        each, weights = list(map(crossed, residual)), diags_array(weight)
+        above = sum(one @ weights @ one.T for one in each).toarray()
+        square = sum(one.power(2) for one in each) @ weights
+        squares = (square @ there.T).toarray()
+        below = np.sqrt(squares * squares.T)
+        apart = below.sum() - np.trace(below)
+        means.append((above.sum() - np.trace(above)) / apart if apart > 0 else 0.0)
+        tables.append(np.divide(above, below, where=below > 0, out=np.full(below.shape, np.nan)))
+        mistakes += square.sum()
     if mistakes < _MISTAKES * len(means):
         raise NothingShared(
             "hardly anybody errs on these questions, so that no mistakes can be compared"
         )
-    effective = crossed.num_judges / (1 + (crossed.num_judges - 1) * np.maximum(means, 0))
+    effective = num_judges / (1 + (num_judges - 1) * np.maximum(means, 0))
     tails = ((1 - level) / 2, (1 + level) / 2)
     intervals = [np.quantile(values, tails).tolist() for values in (means, effective)]
+    drawn = np.where(np.eye(len(codes), dtype=bool), np.nan, tables)
+    low, high = np.quantile(drawn, tails, axis=0)
+    columns = {"correlation": drawn.mean(0), "correlation_low": low, "correlation_high": high}
+    columns["questions"] = (there @ there.T).toarray().astype(int)
+    axes, names = (data.judge, "other"), names_array([data.judges[code] for code in codes])
     return Dependence(
-        crossed.table(layout, np.array(tables), tails),
+        xr.Dataset(
+            {name: (axes, one) for name, one in columns.items()}, dict.fromkeys(axes, names)
+        ),
         mean=float(np.mean(means)),
         mean_interval=tuple(intervals[0]),
         effective=float(np.median(effective)),
         effective_interval=tuple(intervals[1]),
-        judges=crossed.num_judges,
+        judges=num_judges,
         judge=program.data.judge,
-        known=crossed.num_questions if by_truth else 0,
+        known=int((answered > 1).sum()) if by_truth else 0,
         of_truth=truth is not None,
         level=level,
     )
@@ -258,92 +285,6 @@ def _too_few(known: int, judge: str) -> DataError:
         problem=f"and the fit hold {known} known truths of items that two {plural(judge)} answered",
         expected=f"give at least {ENOUGH}, drawn at random",
     )
-
-
-@dataclass(frozen=True)
-class _Crossed:
-    """Cells of one judge and one question, sorted by judge: entries of sparse matrices."""
-
-    rows: Int[np.ndarray, " row"]
-    place: Int[np.ndarray, " row"]
-    question: Int[np.ndarray, " cell"]
-    ends: Int[np.ndarray, " end"]
-    codes: Int[np.ndarray, " some"]
-    num_judges: int
-    num_questions: int
-
-    @classmethod
-    def of(cls, layout: Layout, by_truth: bool) -> _Crossed:
-        """Cells of some judgements."""
-        number = np.bincount(layout.judge, minlength=len(layout.data.judges))
-        both = np.unique(np.stack([layout.subject, layout.judge]), axis=1)
-        shared = np.bincount(both[0], minlength=1) > 1
-        if by_truth and shared.sum() < ENOUGH:
-            raise _too_few(int(shared.sum()), layout.data.judge)
-        if not shared.any():
-            raise NothingShared(
-                f"no two {plural(layout.data.judge)} answered the same question, so that nothing"
-                " compares their mistakes"
-            )
-        most = np.argsort(-number, kind="stable")[:_JUDGES]
-        codes = np.sort(most[number[most] > 0])
-        order = np.full(len(number), -1)
-        order[codes] = np.arange(len(codes))
-        rows = np.flatnonzero(order[layout.judge] >= 0)
-        size = len(shared)
-        cells, place = np.unique(
-            order[layout.judge[rows]] * size + layout.subject[rows], return_inverse=True
-        )
-        ends = np.concatenate([[0], np.cumsum(np.bincount(cells // size, minlength=len(codes)))])
-        counts = int((number > 0).sum()), int(shared.sum())
-        return cls(rows, place, cells % size, ends, codes, *counts)
-
-    def measured(
-        self, residual: Float[np.ndarray, "answer row"], weight: Float[np.ndarray, " question"]
-    ) -> tuple[float, Pairs, float]:
-        """Mean correlation, that of pairs of judges, and sum of squared residuals, weighted."""
-        cells = sums(self.place, len(self.question), residual[:, self.rows])
-        own, square = weight[self.question], (cells**2).sum(0)
-        root, here = np.sqrt(own), np.ones(len(own))
-        above = np.zeros((len(self.codes),) * 2)
-        for one in cells:
-            above += self._products(one * root, one * root)
-        squares = self._products(own * square, here)
-        below = np.sqrt(squares * squares.T)
-        pairs = np.divide(above, below, where=below > 0, out=np.full(below.shape, np.nan))
-        apart = below.sum() - np.trace(below)
-        mean = (above.sum() - np.trace(above)) / apart if apart > 0 else 0.0
-        return float(mean), pairs, float((own * square).sum())
-
-    def table(
-        self, layout: Layout, draws: Float[np.ndarray, "draw some some"], tails: tuple[float, float]
-    ) -> xr.Dataset:
-        """Correlations of pairs."""
-        here = np.ones(len(self.question))
-        questions = self._products(here, here).astype(int)
-        draws = np.where(np.eye(len(questions), dtype=bool), np.nan, draws)
-        low, high = np.quantile(draws, tails, axis=0)
-        judge = layout.data.judge
-        names = names_array([layout.data.judges[one] for one in self.codes])
-        columns = {
-            "correlation": draws.mean(0),
-            "correlation_low": low,
-            "correlation_high": high,
-            "questions": questions,
-        }
-        return xr.Dataset(
-            {name: ((judge, "other"), value) for name, value in columns.items()},
-            coords={judge: names, "other": names},
-        )
-
-    def _products(self, one: PerCell, other: PerCell) -> Pairs:
-        """Sums over common questions of the one's value times the other's."""
-        shape = len(self.codes), int(self.question.max()) + 1
-        left, right = (
-            scipy.sparse.csr_array((values, self.question, self.ends), shape=shape)
-            for values in (one, other)
-        )
-        return (left @ right.T).toarray()
 
 
 # Residuals of each row, and weights of the questions by a Bayesian bootstrap.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from raters.judgements.names import plural
+from raters.model import Model
 from raters.program import Program
 
 PerRow = Float[np.ndarray, " row"]
@@ -81,16 +82,39 @@ class Layout:
         return np.where(self.turned, own[::-1], own)
 
 
+#: Sentence on what mends a discrepancy, after the classes of models that have it already, or the
+#: setting that has.
+Remedy = tuple[type | tuple[type, ...] | str, str]
+
+
 @dataclass(frozen=True)
 class Discrepancy:
-    """A number that measures in one way how far judgements are from a model."""
+    """A number that measures in one way how far judgements are from a model.
 
-    name: str
+    Partly applied it decorates the function that prepares its measure, whose name it has.
+    """
+
     title: str
-    prepare: Callable[[Layout], Measure | str]
     high: str
+    prepare: Callable[[Layout], Measure | str]
     low: str = ""
-    mend: Callable[[Program[Any], bool], str] = lambda program, is_high: ""
+    mends: tuple[Remedy, ...] = ()
+    #: Those of a value that is too low, where they are others.
+    low_mends: tuple[Remedy, ...] | None = None
+
+    @property
+    def name(self) -> str:
+        """Name in tables."""
+        return self.prepare.__name__
+
+    def mend(self, model: Model[Any], is_high: bool) -> str:
+        """What would mend it in a model; empty where nothing is known to."""
+        mends = self.mends if is_high or self.low_mends is None else self.low_mends
+        return "; ".join(text for has, text in mends if not _has(model, has))
+
+
+def _has(model: Model[Any], has: type | tuple[type, ...] | str) -> bool:
+    return bool(getattr(model, has, False)) if isinstance(has, str) else isinstance(model, has)
 
 
 def words_of(program: Program[Any]) -> dict[str, str]:
@@ -103,6 +127,20 @@ def words_of(program: Program[Any]) -> dict[str, str]:
 def sums(place: Rows, size: int, values: PerAnswer) -> Float[np.ndarray, "answer cell"]:
     """Sums of rows by cell, for each answer."""
     return np.stack([np.bincount(place, row, size) for row in values])
+
+
+def excesses(code: Rows, of_draw: Callable[[Any], tuple[PerRow, PerRow]]) -> Measure:
+    """Mean over codes of the squared sum of residuals over its variance under the model; `of_draw`
+    gives both. What has a code below 0 is left out."""
+    there = code >= 0
+    cell = np.unique(code[there], return_inverse=True)[1]
+
+    def measure(draw: Any) -> float:
+        total, expected = (np.bincount(cell, one[there]) for one in of_draw(draw))
+        # One more: what nobody is expected to choose would decide alone.
+        return float((total**2 / (expected + 1.0)).mean())
+
+    return measure
 
 
 class _Cells(NamedTuple):
@@ -124,7 +162,13 @@ def _cells(layout: Layout) -> _Cells:
 # ---------------------------------------------------------------- agreement about one subject
 
 
-def _agreement(layout: Layout) -> Measure | str:
+@partial(
+    Discrepancy,
+    "share of pairs of {judges} who agree on one question, less its expectation",
+    "Two {judges} agree on the same question more often than {model} says",
+    low="Two {judges} agree on the same question less often than {model} says",
+)
+def agreement(layout: Layout) -> Measure | str:
     """Mean product of residuals of two judges: the share of pairs that agree, less expectation."""
     cells = _cells(layout)
     num_subjects = int(layout.subject.max(initial=-1)) + 1
@@ -141,19 +185,16 @@ def _agreement(layout: Layout) -> Measure | str:
     return measure
 
 
-AGREEMENT = Discrepancy(
-    "agreement",
-    "share of pairs of {judges} who agree on one question, less its expectation",
-    _agreement,
-    "Two {judges} agree on the same question more often than {model} says",
-    "Two {judges} agree on the same question less often than {model} says",
-)
-
-
 # ---------------------------------------------------------------- pairs of judges
 
 
-def _judge_pairs(layout: Layout) -> Measure | str:
+@partial(
+    Discrepancy,
+    "standard deviation between pairs of {judges} of their agreement beyond the model",
+    "Some pairs of {judges} agree with one another more than others do, question after question,"
+    " beyond what {model} says",
+)
+def judge_pairs(layout: Layout) -> Measure | str:
     """Covariance of a pair's agreement about two subjects, as a signed standard deviation."""
     cells = _cells(layout)
     one, other = _pairs_within(cells.subject, np.random.default_rng(0))
@@ -198,19 +239,15 @@ def _pairs_within(
     return begin[of] + within - larger * (larger - 1) // 2, begin[of] + larger
 
 
-JUDGE_PAIRS = Discrepancy(
-    "judge_pairs",
-    "standard deviation between pairs of {judges} of their agreement beyond the model",
-    _judge_pairs,
-    "Some pairs of {judges} agree with one another more than others do, question after question,"
-    " beyond what {model} says",
-)
-
-
 # ---------------------------------------------------------------- single judges
 
 
-def _judges(layout: Layout) -> Measure | str:
+@partial(
+    Discrepancy,
+    "variance between {judges} of how well they are predicted, over the model's",
+    "{model} predicts some {judges} better and others worse than it says",
+)
+def competence(layout: Layout) -> Measure | str:
     """Variance between judges of the log-probability of answers, over that under the model."""
     num_judges = len(layout.data.judges)
     if len(np.unique(layout.judge)) < 2:
@@ -224,15 +261,12 @@ def _judges(layout: Layout) -> Measure | str:
     return measure
 
 
-JUDGES = Discrepancy(
-    "competence",
-    "variance between {judges} of how well they are predicted, over the model's",
-    _judges,
-    "{model} predicts some {judges} better and others worse than it says",
+@partial(
+    Discrepancy,
+    "variance between {judges} of the number of each answer, over the model's",
+    "Single {judges} give some answers more often than {model} says",
 )
-
-
-def _answers_of_judges(layout: Layout) -> Measure | str:
+def judge_answers(layout: Layout) -> Measure | str:
     """Variance of answers by judge (and by class, if not the judge's own), over the model's."""
     latent, size = layout.program.latent, len(layout.data.judges)
     by_class = latent is not None and layout.program.has_truth
@@ -249,18 +283,24 @@ def _answers_of_judges(layout: Layout) -> Measure | str:
     return measure
 
 
-ANSWERS_OF_JUDGES = Discrepancy(
-    "judge_answers",
-    "variance between {judges} of the number of each answer, over the model's",
-    _answers_of_judges,
-    "Single {judges} give some answers more often than {model} says",
-)
-
-
 # ---------------------------------------------------------------- time
 
 
-def _drift(layout: Layout) -> Measure | str:
+@partial(
+    Discrepancy,
+    "change along the time of each {judge} of the log-probability of answers (nats per standard"
+    " deviation)",
+    "The answers of each {judge} follow {model} better later than at first",
+    low="The answers of each {judge} follow {model} less well later than at first",
+    mends=(
+        (
+            (),
+            "No model of the zoo changes along time: fit early and late judgements separately, with"
+            " data.rows(...), and compare the audits",
+        ),
+    ),
+)
+def drift(layout: Layout) -> Measure | str:
     """Slope of the answers' log-probability along a judge's time, per standard deviation of it."""
     if layout.time is None:
         return "no times were given"
@@ -281,18 +321,5 @@ def _drift(layout: Layout) -> Measure | str:
     return measure
 
 
-DRIFT = Discrepancy(
-    "drift",
-    "change along the time of each {judge} of the log-probability of answers (nats per standard"
-    " deviation)",
-    _drift,
-    "The answers of each {judge} follow {model} better later than at first",
-    "The answers of each {judge} follow {model} less well later than at first",
-    lambda program, is_high: (
-        "No model of the zoo changes along time: fit early and late judgements separately, with"
-        " data.rows(...), and compare the audits"
-    ),
-)
-
 #: Discrepancies of a kind of judgement that declares none.
-GENERIC = (AGREEMENT, JUDGE_PAIRS, JUDGES, ANSWERS_OF_JUDGES, DRIFT)
+GENERIC = (agreement, judge_pairs, competence, judge_answers, drift)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key
 
 from raters.distributions import GroupedMixture
 from raters.distributions.choices import NOT_OFFERED, Orders
@@ -31,54 +31,20 @@ PerRanking = Float[np.ndarray, " ranking"]
 _PIECE = 20_000_000
 
 
-class Stage(NamedTuple):
-    """One choice of each ranking beside its probabilities, given the choices before."""
-
-    residual: Float[np.ndarray, "ranking position"]
-    variance: Float[np.ndarray, "ranking position"]
-    surprise: Float[np.ndarray, " ranking"]
-    surprise_variance: Float[np.ndarray, " ranking"]
-
-    @classmethod
-    def of(
-        cls, utility: Positions, left: Bool[np.ndarray, "ranking position"], chosen: Positions
-    ) -> Stage:
-        """Stage from the items that are left, in the rankings that choose one."""
-        left = left & chosen.any(1, keepdims=True)
-        highest = np.where(left, utility, -np.inf).max(1, keepdims=True)
-        log_weight = np.where(left, utility - np.where(np.isfinite(highest), highest, 0.0), 0.0)
-        weight = np.where(left, np.exp(log_weight), 0.0)
-        total = np.maximum(weight.sum(1, keepdims=True), 1e-300)
-        probs, log_probs = weight / total, log_weight - np.log(total)
-        mean = (probs * log_probs).sum(1)
-        return cls(
-            chosen - probs,
-            probs * (1 - probs),
-            (chosen * log_probs).sum(1) - mean * chosen.any(1),
-            (probs * log_probs**2).sum(1) - mean**2,
-        )
-
-
 class Stages(NamedTuple):
-    """Choices of the best of the items left, place by place, and of the worst of the rest."""
+    """Choices of the best of the items left, place by place, and last of the worst of the rest,
+    each beside its probabilities given the choices before."""
 
-    places: tuple[Stage, ...]
-    worst: Stage
-
-    @property
-    def residual(self) -> Positions:
-        """Residuals summed over choices in which an item was left; the worst counts as lower."""
-        return sum((one.residual for one in self.places), -self.worst.residual)
+    residual: Float[np.ndarray, "stage ranking position"]
+    variance: Float[np.ndarray, "stage ranking position"]
+    surprise: Float[np.ndarray, "stage ranking"]
+    surprise_variance: Float[np.ndarray, "stage ranking"]
 
     @property
-    def variance(self) -> Positions:
-        """Variance of `residual`."""
-        return sum((one.variance for one in self.places), self.worst.variance)
-
-    @property
-    def surprise(self) -> Float[np.ndarray, "ranking stage"]:
-        """Surprise of each place."""
-        return np.stack([one.surprise for one in self.places], 1)
+    def total(self) -> tuple[Positions, Positions]:
+        """Residuals summed over choices in which an item was left, and their variance; the worst
+        counts as lower."""
+        return self.residual[:-1].sum(0) - self.residual[-1], self.variance.sum(0)
 
 
 @dataclass(frozen=True)
@@ -94,18 +60,27 @@ class OrderDraw:
         there = self.utility > NOT_OFFERED
         # Each of the items that tie is chosen in part.
         number, part = standing(self.place), 1 / numbers_tied(self.place)
-        places = tuple(
-            Stage.of(self.utility, there & (number >= stage), part * (self.place == stage))
-            for stage in range(1, max(int(self.place.max(initial=0)), 1) + 1)
+        stage = np.arange(1, max(int(self.place.max(initial=0)), 1) + 1)[:, None, None]
+        chosen = part * np.concatenate([self.place == stage, self.place[None] < 0])
+        left = there & np.concatenate([number >= stage, self.place[None] <= 0])
+        left &= chosen.any(2, keepdims=True)
+        utility = np.where(np.arange(len(left))[:, None, None] < len(stage), 1, -1) * self.utility
+        highest = np.where(left, utility, -np.inf).max(2, keepdims=True)
+        log_weight = np.where(left, utility - np.where(np.isfinite(highest), highest, 0.0), 0.0)
+        weight = np.where(left, np.exp(log_weight), 0.0)
+        total = np.maximum(weight.sum(2, keepdims=True), 1e-300)
+        probs, log_probs = weight / total, log_weight - np.log(total)
+        mean = (probs * log_probs).sum(2)
+        return Stages(
+            chosen - probs,
+            probs * (1 - probs),
+            (chosen * log_probs).sum(2) - mean * chosen.any(2),
+            (probs * log_probs**2).sum(2) - mean**2,
         )
-        is_worst = part * (self.place < 0)
-        return Stages(places, Stage.of(-self.utility, there & (self.place <= 0), is_worst))
 
     def surprise(self, number: PerRanking) -> tuple[PerRanking, PerRanking]:
         """Log-probability of each ranking less its expectation, by choices, and its variance."""
-        choices = (*self.stages.places, self.stages.worst)
-        surprise = np.sum([one.surprise for one in choices], axis=0)
-        return surprise, np.sum([one.surprise_variance for one in choices], axis=0)
+        return self.stages.surprise.sum(0), self.stages.surprise_variance.sum(0)
 
 
 def order_draws(

@@ -312,7 +312,7 @@ def _sentence(
     observed, low, high = (f"{number:.3g}" for number in numbers)
     text = f"{what} ({one.name}: {observed} observed, {low} to {high} replicated; p ="
     text += f" {float(row['p_adjusted']):.2g} for all checks together)."
-    mend = one.mend(program, is_high)
+    mend = one.mend(program.model, is_high)
     if not mend:
         return text
     return f"{text} {mend if mend.startswith('rt.') else mend[0].upper() + mend[1:]}."

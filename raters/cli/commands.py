@@ -20,7 +20,7 @@ import raters as rt
 from raters import figures
 from raters.acquisition import Candidates, Policy, formats, posterior
 from raters.auditing.audit import check_limits
-from raters.auditing.ranks import ranked_by
+from raters.auditing.intervals import ranked_by
 from raters.auditing.truth.calibration import CROWD, trusted_codes
 from raters.auditing.verdicts import Costs
 from raters.checking.dependence import NothingShared

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,7 +13,14 @@ from jaxtyping import Array, Float
 
 from raters.errors import refuse
 from raters.errors.validation import checked, one_of
-from raters.fitting.result import as_tree, in_double, lead_coords, program_of, thinned
+from raters.fitting.result import (
+    add_deterministic,
+    as_tree,
+    in_double,
+    lead_coords,
+    program_of,
+    thinned,
+)
 from raters.fitting.storage import to_json
 from raters.inference.base import Draws
 from raters.judgements.names import names_array
@@ -80,51 +86,25 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
         refuse("model", model, "is a model of one kind of judgement, without parts", expected)
     one_of("name", name, parts)
     program = program_of(model, result, several=True)
-    own, prefix = program.parts[name], f"{name}."
-    draws = {
-        group: _of_part(program, result, name, group)
+    own = program.parts[name]
+    values, mode = (
+        _of_part(program, result, name, group) if group in result.children else {}
         for group in ("posterior", "mode")
-        if group in result.children
-    }
+    )
     flags = program.data.flags()
     facts = {str(key): value for key, value in result.attrs.items() if key not in flags}
     facts |= {"model": to_json(own.model), PART_OF: to_json(model)}
-    stats, history = (
-        {str(key): np.asarray(one.values) for key, one in result[group].data_vars.items()}
-        if group in result.children
-        else {}
-        for group in ("sample_stats", "optimisation")
-    )
-    tree = as_tree(own, Draws(draws["posterior"], stats, history, {}, draws.get("mode", {})), facts)
+    tree = as_tree(own, Draws(values, {}, mode=mode), facts)
     # Numbers of draws are those of the joint result, which may be thinned.
-    for group in {"posterior", "sample_stats"} & set(tree.children):
-        tree[group] = tree[group].to_dataset().assign_coords(lead_coords(result))
-    back = {program.axis_name(name, axis): axis for axis in own.data.coords}
-
-    def of_part(group: str, site: str) -> xr.DataArray | None:
-        if group not in result.children or prefix + site not in result[group].data_vars:
-            return None
-        array = result[group].to_dataset()[prefix + site]
-        dims = {axis: back.get(str(axis), str(axis).removeprefix(prefix)) for axis in array.dims}
-        return _renamed(array, dims).rename(site)
-
-    posterior = tree["posterior"].to_dataset()
-    for site in own.deterministic:
-        if (values := of_part("posterior", site)) is not None:
-            posterior[site] = values
-    tree["posterior"] = posterior
-    if (table := of_part("log_likelihood", own.model.observed)) is not None:
-        tree["log_likelihood"] = table.to_dataset()
-    if own.latent is not None and (group := prefix + own.latent.group) in result.children:
-        probs = result[group].to_dataset()["responsibility"]
-        dims = dict(zip(probs.dims, own.latent.axes, strict=True))
-        tree[own.latent.group] = _renamed(probs, dims).to_dataset()
+    tree["posterior"] = tree["posterior"].to_dataset().assign_coords(lead_coords(result))
+    for group in {"sample_stats", "optimisation"} & set(result.children):
+        tree[group] = result[group].to_dataset()
+    add_deterministic(own, tree)
+    if "log_likelihood" in result.children:
+        tree["log_likelihood"] = pointwise(own, tree)
+    for group, table in responsibilities(own, tree).items():
+        tree[group] = table
     return Part(own.model, tree)
-
-
-def _renamed[Table: (xr.DataArray, xr.Dataset)](table: Table, dims: Mapping[Any, Any]) -> Table:
-    """A table with other names of some axes."""
-    return table.rename({axis: to for axis, to in dims.items() if axis != to})
 
 
 # ---------------------------------------------------------------------- of all parts

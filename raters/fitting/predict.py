@@ -77,7 +77,10 @@ def predict(
         check_data(questions, "questions", model)
         if new := newcomers(program, questions):
             tables = with_newcomers(program, values, len(new))
-            asked = recode(joined_by(program, new), questions, judges=False)
+            field = program.data.names[program.data.judge]
+            longer = {field: (*program.data.judges, *new)}  # They answered nothing.
+            joined = Program(program.model, dataclasses.replace(program.data, **longer))
+            asked = recode(joined, questions, judges=False)
         else:
             asked = recode(program, questions, judges=False)
         if new and new != _NOBODY:
@@ -222,14 +225,6 @@ def newcomers(program: Program[Any], questions: Any) -> tuple[Any, ...]:
     names = tuple(questions.coords[judge])
     used = np.unique(questions.codes(judge))
     return tuple(names[code] for code in used if name_text(names[code]) not in known)
-
-
-def joined_by(program: Program[Any], names: tuple[Any, ...]) -> Program[Any]:
-    """Return the program on data whose judges include newcomers, who answered nothing."""
-    data = program.data
-    field = data.names[data.judge]
-    longer = dataclasses.replace(data, **{field: (*getattr(data, field), *names)})
-    return Program(program.model, longer)
 
 
 def with_newcomers(program: Program[Any], draws: Values, number: int) -> Iterator[Values]:

@@ -162,8 +162,10 @@ def program_of(model: Model[Any], result: xr.DataTree, *, several: bool = False)
         refuse("model", model, problem, "pass that model")
     program = Program(model, data)
     check_posterior(program, result)
-    if program.latent is not None:
-        check_responsibility(program, result)
+    if (latent := program.latent) is not None:
+        probs: Any = result.children.get(latent.group, {})
+        site = Site((program.num_units, latent.size), latent.axes, constraints.simplex, "")
+        _check_site(program, probs.get("responsibility"), latent.group, site)
     return program
 
 
@@ -237,9 +239,8 @@ def check_posterior(
     tree: Any = result.children.get(group, {})
     lead = () if group == "mode" else ("chain", "draw")
     for name, site in program.sites.items():
-        draws, dims = tree.get(name), (*lead, *site.dims)
-        _check_array(program, draws, f"draws of {name!r}", dims, site.shape, parameter)
-        check_values(draws.values, name, site, parameter)
+        site = site._replace(dims=(*lead, *site.dims))
+        _check_site(program, tree.get(name), name, site, parameter)
 
 
 def check_values(values: Float[np.ndarray, " ..."], name: str, site: Site, parameter: str) -> None:
@@ -248,26 +249,12 @@ def check_values(values: Float[np.ndarray, " ..."], name: str, site: Site, param
     _check_none(_outside(values, site), name, "outside of its support", parameter)
 
 
-def check_responsibility(program: Program[Any], result: xr.DataTree) -> None:
-    """Raise unless a result has the probability of each latent class of each unit."""
-    latent = program.latent
-    assert latent is not None
-    group: Any = result.children.get(latent.group, {})
-    probs, shape = group.get("responsibility"), (program.num_units, latent.size)
-    _check_array(program, probs, "probabilities of classes", latent.axes, shape, "result")
-    _check_none(~np.isfinite(probs.values).all(-1), latent.group, "not finite", "result")
-    _check_none(_off_simplex(probs.values), latent.group, "no probabilities", "result")
-
-
-def _check_array(
-    program: Program[Any],
-    values: Any,
-    what: str,
-    dims: tuple[str, ...],
-    shape: tuple[int, ...],
-    parameter: str,
+def _check_site(
+    program: Program[Any], values: Any, name: str, site: Site, parameter: str = "result"
 ) -> None:
-    """Raise unless an array of a result has the axes, the size and the names that were fitted."""
+    """Raise unless an array of a result has the axes, the size, the names and the support that were
+    fitted; the shape of a site is that of its last axes."""
+    dims, shape = site.dims, site.shape
     names = {axis: names_array(known).astype(str) for axis, known in program.coords.items()}
     same = values is not None and values.dims == dims and values.dtype.kind in "iuf" and values.size
     if not (
@@ -280,10 +267,11 @@ def _check_array(
             if axis in names and axis in values.coords
         )
     ):
-        problem = f"does not hold the {what} as they were fitted, along {dims}"
+        problem = f"does not hold the values of {name!r} as they were fitted, along {dims}"
         expected = f"pass a result, as fitted with {program.model!r} or as read back from its file"
         instead = "rt.fit(model, data, seed=0)"
         refuse(parameter, problem=problem, expected=expected, instead=instead)
+    check_values(values.values, name, site, parameter)
 
 
 def check_finite(result: xr.DataTree) -> None:

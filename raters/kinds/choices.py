@@ -3,6 +3,7 @@ discrepancies from a model."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpyro.distributions import constraints
 from raters import kinds
 from raters.auditing.intervals import mean_and_interval
 from raters.checking import discrepancies as common
-from raters.checking.discrepancies import AGREEMENT, DRIFT, Discrepancy, Draw, Layout, Measure
+from raters.checking.discrepancies import Discrepancy, Draw, Layout, Measure, excesses
 from raters.checking.predictive import check
 from raters.errors import refuse_data
 from raters.errors.validation import checked, share
@@ -23,7 +24,6 @@ from raters.fitting.result import draws_of, program_of
 from raters.judgements.choices import Choices
 from raters.judgements.counts import ranks
 from raters.judgements.names import name_text, names_array
-from raters.kinds.remedies import excesses, remedy
 from raters.kinds.sections import shown, signs
 from raters.model import Model, Own, axis_names_of, facts_of
 from raters.models import choices as models
@@ -43,7 +43,7 @@ class Menus(NamedTuple):
     alternative: Int[np.ndarray, " cell"]
 
 
-def menus(data: Choices) -> Menus:
+def menus_of(data: Choices) -> Menus:
     """Menus of the sets, those from which most choices were made first."""
     offered, number = np.asarray(data.offered, np.int64), len(data.alternatives)
     every = np.zeros((data.num_rows, number + 1), bool)
@@ -96,13 +96,8 @@ def choice_shares(model: Model[Any], result: xr.DataTree, *, level: float = 0.9)
         expected = "shares by what was offered are of choices"
         instead = "rt.fit(rt.MultinomialLogit(), choices, seed=0)"
         refuse_data("result", problem=problem, expected=expected, instead=instead)
-    return shares_of(program, result, level)
-
-
-def shares_of(program: Program[Choices], result: xr.DataTree, level: float) -> xr.Dataset:
-    """Shares as `choice_shares` gives them."""
     data = program.data.unpadded()
-    found, rng = menus(data), np.random.default_rng(0)
+    found, rng = menus_of(data), np.random.default_rng(0)
     total = np.bincount(found.of_set, data.weight)[found.menu]
     draws, _ = draws_of(program, result, _MOST_DRAWS, 0)
     tables = []
@@ -187,7 +182,7 @@ def terms(context: kinds.AuditContext) -> kinds.Section:
 
 def shares(context: kinds.AuditContext) -> kinds.Section:
     """Shares of the alternatives by what was offered with them, observed and expected."""
-    table = shares_of(context.program, context.result, context.level)
+    table = choice_shares(context.program.model, context.result, level=context.level)
     frame = table.to_dataframe().reset_index(drop=True)
     outside = int((~frame["observed"].between(frame["low"], frame["high"])).sum())
     menus = frame["menu"].nunique()
@@ -225,31 +220,42 @@ def _of_cells(layout: Layout, cell: Int[np.ndarray, "set position"]) -> Measure:
     return excesses(np.where(layout.data.there, cell, -1), of_draw)
 
 
-def _menus(layout: Layout) -> Measure | str:
+@partial(
+    Discrepancy,
+    "squared differences of the alternatives' shares by what else was offered, over the model's",
+    "What else is offered changes the shares of the alternatives in another way than {model} says",
+    mends=(
+        (
+            (MixedLogit, LatentClassLogit, NestedLogit),
+            "rt.models.NestedLogit(nests=...) lets alternatives resemble each other, and"
+            " rt.models.LatentClassLogit() types of choosers want them",
+        ),
+    ),
+)
+def menus(layout: Layout) -> Measure | str:
     """Squared departures of choices by menu and alternative, over the model's variance."""
-    found = menus(layout.data)
+    found = menus_of(layout.data)
     if not found.menu.any():
         return "all sets offer the same alternatives"
     key = found.of_set[:, None] * len(layout.data.alternatives) + layout.data.offered
     return _of_cells(layout, key)
 
 
-MENUS = Discrepancy(
-    "menus",
-    "squared differences of the alternatives' shares by what else was offered, over the model's",
-    _menus,
-    "What else is offered changes the shares of the alternatives in another way than {model} says",
-    mend=remedy(
+@partial(
+    Discrepancy,
+    "squared differences of the alternatives' shares by {judge}, over the model's",
+    "Single {judges} keep to some alternatives more than {model} says",
+    mends=(
         (
-            (MixedLogit, LatentClassLogit, NestedLogit),
-            "rt.models.NestedLogit(nests=...) lets alternatives resemble each other, and"
-            " rt.models.LatentClassLogit() types of choosers want them",
-        )
+            (),
+            "rt.MixedLogit(error_components=...) lets the constants of alternatives differ"
+            " between choosers, and correlated=True their tastes go together",
+        ),
+        (LatentClassLogit, "rt.models.LatentClassLogit() has types of choosers"),
+        ((), "rt.check(..., time=...) tells it from inertia"),
     ),
 )
-
-
-def _habits(layout: Layout) -> Measure | str:
+def habits(layout: Layout) -> Measure | str:
     """Squared departures of choices by chooser and alternative, over the model's variance."""
     data = layout.data
     by_chooser = data.judgements_by("annotator")
@@ -260,24 +266,24 @@ def _habits(layout: Layout) -> Measure | str:
     return _of_cells(layout, layout.judge[:, None] * len(data.alternatives) + data.offered)
 
 
-HABITS = Discrepancy(
-    "habits",
-    "squared differences of the alternatives' shares by {judge}, over the model's",
-    _habits,
-    "Single {judges} keep to some alternatives more than {model} says",
-    mend=remedy(
-        (
-            (),
-            "rt.MixedLogit(error_components=...) lets the constants of alternatives differ"
-            " between choosers, and correlated=True their tastes go together",
-        ),
-        (LatentClassLogit, "rt.models.LatentClassLogit() has types of choosers"),
-        ((), "rt.check(..., time=...) tells it from inertia"),
-    ),
+_LAST = (
+    "give the alternatives a feature that is 1 for what the chooser chose last and 0 for others,"
+    " features=[..., 'last'], and fit again"
 )
 
 
-def _repeats(layout: Layout) -> Measure | str:
+@partial(
+    Discrepancy,
+    "share of choices of what the {judge} chose last, where it is offered again",
+    "Choices repeat the {judge}'s last one more often than {model} says",
+    low="Choices repeat the {judge}'s last one less often than {model} says",
+    mends=(
+        ((MixedLogit, LatentClassLogit), "this may be tastes that last: fit rt.MixedLogit()"),
+        ((), f"this may be inertia or a habit that forms: {_LAST}"),
+    ),
+    low_mends=(((), f"choosers may seek variety: {_LAST}"),),
+)
+def repeats(layout: Layout) -> Measure | str:
     """Share of choices of what the chooser chose last, of those from sets that offer it again."""
     if layout.time is None:
         return "no times were given"
@@ -303,26 +309,6 @@ def _repeats(layout: Layout) -> Measure | str:
     return measure
 
 
-_LAST = (
-    "give the alternatives a feature that is 1 for what the chooser chose last and 0 for others,"
-    " features=[..., 'last'], and fit again"
-)
-REPEATS = Discrepancy(
-    "repeats",
-    "share of choices of what the {judge} chose last, where it is offered again",
-    _repeats,
-    "Choices repeat the {judge}'s last one more often than {model} says",
-    "Choices repeat the {judge}'s last one less often than {model} says",
-    remedy(
-        ((MixedLogit, LatentClassLogit), "this may be tastes that last: fit rt.MixedLogit()"),
-        ((), f"this may be inertia or a habit that forms: {_LAST}"),
-        low=[((), f"choosers may seek variety: {_LAST}")],
-    ),
-)
-
-DISCREPANCIES = (MENUS, HABITS, AGREEMENT, DRIFT, REPEATS)
-
-
 CHOICES = kinds.Kind(
     data=Choices,
     readers=(
@@ -333,7 +319,7 @@ CHOICES = kinds.Kind(
     default=MultinomialLogit(),
     words=kinds.Words("choice", "choices"),
     sections=(terms, shares, checks),
-    discrepancies=DISCREPANCIES,
+    discrepancies=(menus, habits, common.agreement, common.drift, repeats),
     unjudged=(
         "Nobody is right or wrong in what they choose, so that no annotator is judged; rt.check"
         " says whether single annotators keep to some alternatives."

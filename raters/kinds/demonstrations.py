@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
@@ -19,7 +17,7 @@ from raters.auditing.intervals import table
 from raters.auditing.verdicts import share_of
 from raters.errors import PACKAGE, DataError, DataWarning, refuse
 from raters.errors.validation import share
-from raters.fitting.result import draws_of
+from raters.fitting.result import draws_of, in_double
 from raters.judgements.demonstrations import Demonstrations
 from raters.judgements.mdp import MDP
 from raters.judgements.names import match_names, name_text, names_array
@@ -140,17 +138,14 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
 def at_random(program: Program[Any], draws: Values, near: float) -> Bool[np.ndarray, " draw"]:
     """Draws in which the whole crowd acts at random."""
     data, number = program.data, len(draws["rationality"])
-    steps = np.asarray(data.weight, float) * (data.num_choices() > 1)[np.asarray(data.state)]
+    steps = np.asarray(_free_steps(data), float)
     by_each = np.bincount(np.asarray(data.annotator), steps, data.num_annotators)
     limit = (data.num_features * np.log1p(steps.sum()) + np.log1p(by_each).sum()) / 2
     some = np.unique(np.linspace(0, number - 1, _FEW).astype(int))
-    with jax.enable_x64(True):
-        traced = jax.tree.map(jnp.asarray, data)
-        both = [jnp.asarray(draws[name], float) for name in ("coefficient", "rationality")]
-        gain = _gains(program.model, traced, jnp.asarray(steps), *(one[some] for one in both))
-        if gain.max() > limit:
-            return np.zeros(number, bool)
-        return np.asarray(_distances(program.model, traced, jnp.asarray(steps), *both)) < near
+    few = {name: value[some] for name, value in draws.items()}
+    if in_double(_gain, program, few).max() > limit:
+        return np.zeros(number, bool)
+    return np.asarray(in_double(_distance, program, draws) < near)
 
 
 def rewards(program: Program[Any], result: xr.DataTree, level: float) -> xr.Dataset:
@@ -166,10 +161,7 @@ def policies(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
     """Posterior mean of the policy of rationality 1, or of the one that all share."""
     data, few = program.data, draws_of(program, result, _DRAWS)[0]
     if isinstance(program.model, MaxEntIRL):
-        with jax.enable_x64(True):
-            coefficient = jnp.asarray(few["coefficient"], float)
-            mean = _mean_policy(program.model, jax.tree.map(jnp.asarray, data), coefficient)
-        probs = np.asarray(mean)
+        probs = in_double(_policy, program, few).mean(0)
     else:
         assert isinstance(program.model, BehaviouralCloning)
         probs = np.asarray(few["policy"], np.float64).mean(0) * np.asarray(data.allowed)
@@ -180,45 +172,31 @@ def policies(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
     return xr.Dataset(columns, coords)
 
 
-@partial(jax.jit, static_argnums=0)
-def _mean_policy(model: MaxEntIRL, data: Any, draws: Array) -> Float[Array, "state action"]:
-    """Mean over draws of the policy of rationality 1."""
-
-    def add(total: Array, coefficient: Array) -> tuple[Array, None]:
-        return total + jnp.exp(model.log_policies(data, coefficient, jnp.ones(1))[0]), None
-
-    shape = (data.num_states, data.num_actions)
-    return jax.lax.scan(add, jnp.zeros(shape), draws)[0] / len(draws)
+def _free_steps(data: Any) -> Any:
+    """Number of steps of each row with a choice between actions."""
+    return data.weight * (data.allowed.sum(1) > 1)[data.state]
 
 
-@partial(jax.jit, static_argnums=0)
-def _gains(
-    model: MaxEntIRL, data: Any, weight: Array, coefficient: Array, rationality: Array
-) -> Float[Array, " draw"]:
-    """Log-likelihood ratio of each draw to acting at random, in nats."""
-
-    def gain(own: tuple[Array, Array]) -> Array:
-        taken = model.log_policies(data, *own)[data.annotator, data.state, data.action]
-        return jnp.sum(weight * (taken + jnp.log(jnp.sum(data.allowed, 1))[data.state]))
-
-    return jnp.asarray(jax.lax.map(gain, (coefficient, rationality)))
+def _policy(model: MaxEntIRL, data: Any, values: Values) -> Float[Array, "state action"]:
+    """Policy of rationality 1."""
+    return jnp.exp(model.log_policies(data, values["coefficient"], jnp.ones(1))[0])
 
 
-@partial(jax.jit, static_argnums=0)
-def _distances(
-    model: MaxEntIRL, data: Any, weight: Array, coefficient: Array, rationality: Array
-) -> Float[Array, " draw"]:
+def _gain(model: MaxEntIRL, data: Any, values: Values) -> Float[Array, ""]:
+    """Log-likelihood ratio to acting at random, in nats."""
+    policies = model.log_policies(data, values["coefficient"], values["rationality"])
+    taken = policies[data.annotator, data.state, data.action]
+    chance = jnp.log(data.allowed.sum(1))[data.state]
+    return jnp.sum(_free_steps(data) * (taken + chance))
+
+
+def _distance(model: MaxEntIRL, data: Any, values: Values) -> Float[Array, ""]:
     """Total variation between the policy of the mean rationality and acting at random."""
-    chance = data.allowed / jnp.sum(data.allowed, 1, keepdims=True)
-
-    def distance(own: tuple[Array, Array]) -> Array:
-        coefficient, rationality = own
-        policy = jnp.exp(model.log_policies(data, coefficient, rationality[None])[0])
-        apart = jnp.abs(policy - chance).sum(1) / 2
-        return jnp.sum(weight * apart[data.state]) / jnp.maximum(weight.sum(), 1.0)
-
-    average = jnp.abs(rationality).mean(1)
-    return jnp.asarray(jax.lax.map(distance, (coefficient, average)))
+    average = jnp.abs(values["rationality"]).mean()[None]
+    policy = jnp.exp(model.log_policies(data, values["coefficient"], average)[0])
+    apart = jnp.abs(policy - data.allowed / data.allowed.sum(1, keepdims=True)).sum(1) / 2
+    steps = _free_steps(data)
+    return jnp.sum(steps * apart[data.state]) / jnp.maximum(steps.sum(), 1.0)
 
 
 def _agreement(

@@ -16,6 +16,7 @@ from raters.auditing.intervals import table
 from raters.auditing.truth.calibration import Calibration, Drawn, Given, codes_of, number_of_draws
 from raters.auditing.truth.statements import KnownOrders, of_orders
 from raters.auditing.truth.true_orders import draw_true_rewards_of_worlds
+from raters.auditing.verdicts import share_of
 from raters.errors import refuse
 from raters.fitting.result import draws_of
 from raters.kinds import AuditLimits, Quantities, kind_of
@@ -38,6 +39,13 @@ def in_other_world(program: Program[Any], competence: AnnotatorDraws) -> Bool[np
         for one in program.model.symmetries
     )
     return other & (mirrored and other.mean() >= OPEN_MIRROR)
+
+
+def agreement(data: Any, value: Float[np.ndarray, " item"]) -> Float[np.ndarray, " annotator"]:
+    """Share of the orders of two items, as each annotator states them, that are those of values."""
+    stated = of_orders(data, np.zeros(0, int))
+    right = stated.number * (value[stated.better] > value[stated.worse])
+    return share_of(stated.annotator, right, stated.number, data.num_annotators)
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,9 @@ class OrderCalibration(Calibration):
         columns = dict(found.columns) | {"p_adversarial": (competence < 0).mean(0)}
         if "p_guessing" in columns:
             columns["p_guessing"] = (np.abs(ability - 0.5) < limits.margin).mean(0)
+        if "agreement" in columns:
+            data = self.program.data.unpadded()
+            columns["agreement"] = agreement(data, self.truth.values.mean(0))
         columns |= self._columns(competence)
         values = dict(found.values) | {"competence": competence, "accuracy": own}
         tables = {name: table for name, table in found.tables.items() if name != "worlds"}

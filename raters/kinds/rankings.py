@@ -10,24 +10,26 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from scipy.special import expit
 
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
-from raters.checking.discrepancies import DRIFT, JUDGES, Discrepancy, Layout, Measure
-from raters.checking.orders import OrderDraw, Stage, Stages
+from raters.checking import discrepancies as common
+from raters.checking.discrepancies import Discrepancy, Layout, Measure, excesses
+from raters.checking.orders import OrderDraw, Stages
 from raters.errors import refuse
 from raters.fitting.result import draws_of
-from raters.judgements.counts import mean_ranks, numbers_tied, standing
+from raters.judgements.counts import mean_ranks, numbers_tied
 from raters.judgements.rankings import Rankings
 from raters.kinds import AuditContext, AuditLimits, Quantities, Section
-from raters.kinds.orders import AnnotatorDraws, OrderCalibration, PerCompetence
-from raters.kinds.remedies import excesses, remedy
+from raters.kinds.orders import OrderCalibration, PerCompetence, agreement
 from raters.kinds.sections import ranking, shown, ties_of_equals
 from raters.models import rankings as models
 from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce, PlackettLuce
 from raters.program import Program
+
+Sets = Int[np.ndarray, "ranking position"]
 
 
 def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) -> Quantities:
@@ -57,22 +59,6 @@ def ties(context: AuditContext) -> Section | None:
     return ties_of_equals(context, float((weight * (size > 1)).sum() / weight.sum()))
 
 
-def agreement(data: Rankings, worth: Float[np.ndarray, " item"]) -> Float[np.ndarray, " annotator"]:
-    """Share of the pairs of items that each annotator puts in the order of some worths."""
-    right, pairs = np.zeros(data.num_annotators), np.zeros(data.num_annotators)
-    for piece in data.chunks(10_000):
-        offered, number = np.asarray(piece.offered), standing(np.asarray(piece.place))
-        who, count = np.asarray(piece.annotator), np.asarray(piece.weight, np.float64)
-        value = worth[np.maximum(offered, 0)]
-        for position in range(offered.shape[1]):
-            own = (offered[:, position, None] >= 0) & (offered >= 0)
-            behind = own & (number > number[:, position, None])
-            higher = behind & (value[:, position, None] > value)
-            right += np.bincount(who, count * higher.sum(1), len(right))
-            pairs += np.bincount(who, count * behind.sum(1), len(pairs))
-    return np.where(pairs > 0, right / np.maximum(pairs, 1), np.nan)
-
-
 # ---------------------------------------------------------------- known orders
 
 
@@ -81,11 +67,6 @@ class RankingCalibration(OrderCalibration):
 
     site = "worth"
 
-    def _columns(self, competence: AnnotatorDraws) -> dict[str, np.ndarray]:
-        """Agreement with the true order."""
-        data, worth = self.program.data.unpadded(), self.truth.values.mean(0)
-        return {"agreement": agreement(data, worth)}
-
     def _accuracies(self) -> PerCompetence:
         worth = self.items["reward_by_model"].values
         one, other = np.triu_indices(len(worth), 1)
@@ -93,58 +74,50 @@ class RankingCalibration(OrderCalibration):
         return np.asarray(expit(self.competences[:, None] * gap).mean(1))
 
 
-def _first_places(layout: Layout) -> Measure | str:
+@partial(
+    Discrepancy,
+    "squared differences of how often each item is first, over the model's",
+    "Items come first more or less often than {model} says",
+)
+def first_places(layout: Layout) -> Measure | str:
     """Squared departures of how often each item is first, over the model's variance."""
     offered = np.asarray(layout.data.offered)
     if not ((offered >= 0).sum(1) > 1).any():
         return "no ranking is of two items"
-    return _of_cells(offered, offered, lambda stages: stages.places[0])
+    return _of_cells(offered, offered, lambda stages: (stages.residual[0], stages.variance[0]))
 
 
 def _of_cells(
-    offered: Int[np.ndarray, "ranking position"],
-    code: Int[np.ndarray, "ranking position"],
-    choice: Callable[[Stages], Stage | Stages],
+    offered: Sets, code: Sets, choice: Callable[[Stages], tuple[np.ndarray, np.ndarray]]
 ) -> Measure:
     """Measure how often each item (of a judge) is chosen, against the model."""
-
-    def of_draw(draw: OrderDraw) -> tuple[np.ndarray, np.ndarray]:
-        one = choice(draw.stages)
-        return one.residual, one.variance
-
-    return excesses(np.where(offered < 0, -1, code), of_draw)
+    return excesses(np.where(offered < 0, -1, code), lambda draw: choice(draw.stages))
 
 
-FIRST_PLACES = Discrepancy(
-    "first_places",
-    "squared differences of how often each item is first, over the model's",
-    _first_places,
-    "Items come first more or less often than {model} says",
+@partial(
+    Discrepancy,
+    "squared differences of how often each item is named as the worst, over the model's",
+    "Items are named as the worst more or less often than {model} says",
+    mends=(((), "fit the best alone, rankings.without_worst(), and compare the worths"),),
 )
-
-
-def _worst(layout: Layout) -> Measure | str:
+def worst(layout: Layout) -> Measure | str:
     """Squared departures of how often each item is the worst, over the model's variance."""
     data = layout.data
     offered = np.asarray(data.offered)
     asked = 0 if data.lowest is None else np.asarray(data.lowest)
     if not ((asked > 0) & ((offered >= 0).sum(1) - np.asarray(data.depth) > 1)).any():
         return "no ranking names the worst of several items"
-    return _of_cells(offered, offered, lambda stages: stages.worst)
+    return _of_cells(offered, offered, lambda stages: (stages.residual[-1], stages.variance[-1]))
 
 
-WORST = Discrepancy(
-    "worst",
-    "squared differences of how often each item is named as the worst, over the model's",
-    _worst,
-    "Items are named as the worst more or less often than {model} says",
-    mend=lambda program, is_high: (
-        "fit the best alone, rankings.without_worst(), and compare the worths"
-    ),
+@partial(
+    Discrepancy,
+    "change from one place to the next of the log-probability of its item (nats)",
+    "Late places of a ranking follow {model} better than the first ones",
+    low="Late places of a ranking follow {model} less well than the first ones",
+    low_mends=(((), "keep the first places alone, or offer fewer items at a time"),),
 )
-
-
-def _late_places(layout: Layout) -> Measure | str:
+def late_places(layout: Layout) -> Measure | str:
     """Slope, along places, of log-probabilities less expectations, in nats a place."""
     size, depth = (np.asarray(layout.data.offered) >= 0).sum(1), np.asarray(layout.data.depth)
     # The last of the items is no choice.
@@ -157,43 +130,36 @@ def _late_places(layout: Layout) -> Measure | str:
     spread = float((along**2).sum())
 
     def measure(draw: OrderDraw) -> float:
-        surprise = draw.stages.surprise
+        surprise = draw.stages.surprise[:-1].T
         # Places that items share leave fewer stages.
         return float((surprise * along[:, : surprise.shape[1]]).sum() / spread)
 
     return measure
 
 
-LATE_PLACES = Discrepancy(
-    "late_places",
-    "change from one place to the next of the log-probability of its item (nats)",
-    _late_places,
-    "Late places of a ranking follow {model} better than the first ones",
-    "Late places of a ranking follow {model} less well than the first ones",
-    remedy(low=[((), "keep the first places alone, or offer fewer items at a time")]),
+@partial(
+    Discrepancy,
+    "squared differences of the places that {judges} give items, over the model's",
+    "Single {judges} put single items higher or lower than {model} says",
+    mends=((MixturePlackettLuce, "rt.models.MixturePlackettLuce() has types of annotators"),),
 )
-
-
-def _tastes(layout: Layout) -> Measure | str:
+def tastes(layout: Layout) -> Measure | str:
     """Squared departures of places by annotator and item, over the model's variance."""
     data = layout.data
     if len(np.unique(layout.judge)) < 2:
         return "there is one {judge} only"
     offered = np.asarray(data.offered)
     own = layout.judge[:, None] * data.num_items + offered
-    return _of_cells(offered, own, lambda stages: stages)
+    return _of_cells(offered, own, lambda stages: stages.total)
 
 
-TASTES = Discrepancy(
-    "tastes",
-    "squared differences of the places that {judges} give items, over the model's",
-    _tastes,
-    "Single {judges} put single items higher or lower than {model} says",
-    mend=remedy((MixturePlackettLuce, "rt.models.MixturePlackettLuce() has types of annotators")),
+@partial(
+    Discrepancy,
+    "Kendall's W of the rankings of the same items",
+    "Rankings of the same items agree more than {model} says",
+    low="Rankings of the same items agree less than {model} says",
 )
-
-
-def _concordance(layout: Layout) -> Measure | str:
+def concordance(layout: Layout) -> Measure | str:
     """Kendall's W of the rankings of the same items, over all sets that are ranked twice."""
     data = layout.data
     offered = np.asarray(data.offered)
@@ -219,22 +185,12 @@ def _concordance(layout: Layout) -> Measure | str:
     return measure
 
 
-CONCORDANCE = Discrepancy(
-    "concordance",
-    "Kendall's W of the rankings of the same items",
-    _concordance,
-    "Rankings of the same items agree more than {model} says",
-    "Rankings of the same items agree less than {model} says",
+_EXTENDED = (ExtendedPlackettLuce, "rt.ExtendedPlackettLuce() has a competence of each annotator")
+DISCREPANCIES = (
+    *(first_places, worst, late_places),
+    dataclasses.replace(common.competence, mends=(_EXTENDED,)),
+    *(tastes, concordance, common.drift),
 )
-
-_MENDED_JUDGES = dataclasses.replace(
-    JUDGES,
-    mend=remedy(
-        (ExtendedPlackettLuce, "rt.ExtendedPlackettLuce() has a competence of each annotator")
-    ),
-)
-#: Discrepancies of rankings.
-DISCREPANCIES = (FIRST_PLACES, WORST, LATE_PLACES, _MENDED_JUDGES, TASTES, CONCORDANCE, DRIFT)
 
 
 RANKINGS = kinds.Kind(

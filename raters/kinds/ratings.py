@@ -4,10 +4,8 @@ and what known orders tell."""
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
@@ -17,7 +15,7 @@ from raters import kinds
 from raters.auditing.intervals import table
 from raters.errors import refuse
 from raters.errors.validation import share
-from raters.fitting.result import draws_of
+from raters.fitting.result import draws_of, under_draws
 from raters.judgements.answers import MOST_LEVELS
 from raters.judgements.names import names_array
 from raters.judgements.ratings import Ratings
@@ -46,7 +44,7 @@ def quantities(program: Program[Ratings], result: xr.DataTree, limits: AuditLimi
     share("margin", limits.margin)
     model, data = check_facets(program), program.data
     draws, few = draws_of(program, result)[0], draws_of(program, result, _DRAWS)[0]
-    mean, correlation = map(np.asarray, _of_average_items(model, few, data.num_levels))
+    mean, correlation = map(np.asarray, under_draws(_of_average_items, model, data, few))
     number = data.answers_by("annotator")
     level = np.arange(1, data.num_levels + 1)
     return Quantities(
@@ -84,60 +82,43 @@ def check_facets(program: Program[Ratings]) -> FacetModel:
     return program.model
 
 
-@partial(jax.jit, static_argnums=(0, 2))
 def _of_average_items(
-    model: FacetModel, draws: Values, num_levels: int
-) -> tuple[Float[Array, "draw annotator"], Float[Array, "draw annotator"]]:
+    model: FacetModel, data: Any, values: Values
+) -> tuple[Float[Array, " annotator"], Float[Array, " annotator"]]:
     """Mean level of each annotator over standard normal rewards, and the correlation of the two."""
-
-    def one(values: Values) -> tuple[Array, Array]:
-        annotator = jnp.arange(len(values["severity"]))
-        reward = jnp.broadcast_to(jnp.asarray(NODES)[:, None], (len(NODES), len(annotator)))
-        other = jnp.broadcast_to(annotator, reward.shape)
-        probs = model.answers_at(reward, other, values, num_levels).probs
-        level = jnp.arange(1.0, probs.shape[-1] + 1)
-        weight = jnp.asarray(WEIGHTS)[:, None]
-        at_node = probs @ level
-        mean = (weight * at_node).sum(0)
-        variance = (weight * (probs @ level**2)).sum(0) - mean**2
-        covariance = (weight * at_node * jnp.asarray(NODES)[:, None]).sum(0)
-        return mean, covariance / jnp.sqrt(jnp.maximum(variance, 1e-12))
-
-    mean, correlation = jax.lax.map(one, draws)
-    return mean, correlation
+    annotator = jnp.arange(len(values["severity"]))
+    reward = jnp.broadcast_to(jnp.asarray(NODES)[:, None], (len(NODES), len(annotator)))
+    other = jnp.broadcast_to(annotator, reward.shape)
+    probs = model.answers_at(reward, other, values, data.num_levels).probs
+    level = jnp.arange(1.0, probs.shape[-1] + 1)
+    weight = jnp.asarray(WEIGHTS)[:, None]
+    at_node = probs @ level
+    mean = (weight * at_node).sum(0)
+    variance = (weight * (probs @ level**2)).sum(0) - mean**2
+    covariance = (weight * at_node * jnp.asarray(NODES)[:, None]).sum(0)
+    return mean, covariance / jnp.sqrt(jnp.maximum(variance, 1e-12))
 
 
 def items(program: Program[Ratings], result: xr.DataTree, level: float) -> xr.Dataset:
     """Reward and fair rating of each item with their intervals, and what was rated."""
     model, data = check_facets(program), program.data
     draws = draws_of(program, result, _DRAWS)[0]
-    score = data.scores()
-    fair = np.asarray(_fair(model, draws, jnp.asarray(score)))
-    number = data.answers_by("item")
-    columns = {"ratings": number.sum(1).astype(int), "mean_rating": _mean(number, score)}
+    fair, number = np.asarray(under_draws(_fair, model, data, draws)), data.answers_by("item")
+    columns = {"ratings": number.sum(1).astype(int), "mean_rating": _mean(number, data.scores())}
     values = {"reward": draws["reward"], "fair_rating": fair}
     return table("item", data.items, columns, values, level)
 
 
-@partial(jax.jit, static_argnums=0)
-def _fair(
-    model: FacetModel, draws: Values, score: Float[Array, " level"]
-) -> Float[Array, "draw item"]:
-    """Mean score of each item under each draw, by the average annotator."""
-
-    def one(values: Values) -> Array:
-        average = {
-            name: value.mean(0, keepdims=True)
-            for name, value in values.items()
-            if name in ("competence", *_OF_ANNOTATORS)
-        }
-        reward = values["reward"]
-        ratings = model.answers_at(
-            reward, jnp.zeros(reward.shape, int), values | average, len(score)
-        )
-        return jnp.asarray(ratings.probs @ score)
-
-    return jnp.asarray(jax.lax.map(one, draws))
+def _fair(model: FacetModel, data: Any, values: Values) -> Float[Array, " item"]:
+    """Mean score of each item by the average annotator."""
+    average = {
+        name: value.mean(0, keepdims=True)
+        for name, value in values.items()
+        if name in ("competence", *_OF_ANNOTATORS)
+    }
+    reward, nobody = values["reward"], jnp.zeros(values["reward"].shape, int)
+    ratings = model.answers_at(reward, nobody, values | average, data.num_levels)
+    return jnp.asarray(ratings.probs @ jnp.asarray(data.scores()))
 
 
 def _levels(data: Ratings) -> xr.Dataset:

@@ -10,8 +10,7 @@ import xarray as xr
 from scipy.special import expit
 
 from raters import kinds
-from raters.auditing.intervals import mean_and_interval
-from raters.auditing.ranks import ranked, ranked_by
+from raters.auditing.intervals import mean_and_interval, ranked, ranked_by
 from raters.fitting.result import draws_of
 from raters.kinds import Form
 from raters.models.comparisons.directions import has_directions

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
-from collections.abc import ItemsView, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -11,15 +12,32 @@ from typing import Any
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from numpyro.primitives import CondIndepStackFrame, Messenger
 
+from raters.distributions.correlated import Correlated, given_scores, normal_score
 from raters.distributions.priors import range_of, same_support
 from raters.errors import refuse
 from raters.errors.validation import nearest
 from raters.judgements.together import Together, axis_name, check_part_name
-from raters.model import Fit, Model, Permute, Symmetry, Values, references_of
-from raters.models._joint_part import Drawn, Group, PartOf, joint_symmetries, named
+from raters.model import (
+    Exchange,
+    Fit,
+    Model,
+    Permute,
+    Scale,
+    Shift,
+    Sign,
+    Symmetry,
+    Values,
+    moved_sites,
+    references_of,
+)
 
 Sites = Mapping[str, Mapping[str, Any]]
+# Sites of the parts that are one, or tied: (part, site) of each, in the order of the parts.
+Group = tuple[tuple[str, str], ...]
+# Values of shared sites, and scores of tied ones, so far: by (part, site).
+Drawn = dict[tuple[str, str], Any]
 _SUCH = "rt.models.JointModel({'votes': rt.ExtendedBTL(), 'labels': rt.models.OneCoin()})"
 
 
@@ -140,9 +158,20 @@ class JointModel(Model[Together]):
             for site, value in own.items()
         }
 
-    def named(self, part: str, symmetry: Symmetry) -> Symmetry:
+    def named(self, part: str, symmetry: Any) -> Any:
         """A symmetry of a part with the names that the joint model has for its sites."""
-        return named(self, part, symmetry)
+
+        def of(value: Any, field: str) -> Any:
+            if field in ("axis", "column") or value is None:
+                return value
+            if isinstance(value, str):
+                return self.site_name(part, value)
+            if field == "exchanged" or (field == "sites" and isinstance(symmetry, Exchange)):
+                return tuple((self.site_name(part, site), extra) for site, extra in value)
+            return tuple(self.site_name(part, site) for site in value)
+
+        fields = {one.name: getattr(symmetry, one.name) for one in dataclasses.fields(symmetry)}
+        return type(symmetry)(**{name: of(value, name) for name, value in fields.items()})
 
     # ---------------------------------------------------------------- the model
 
@@ -152,7 +181,17 @@ class JointModel(Model[Together]):
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Those of each part that no other part breaks."""
-        return joint_symmetries(self)
+        own = {
+            part: [self.named(part, one) for one in of.symmetries if not isinstance(one, Permute)]
+            for part, of in self.models
+        }
+        shared = {_title(group): {part for part, _ in group} for group in self.shared}
+        found: dict[object, Symmetry] = {}
+        for part, symmetry in ((part, one) for part, every in own.items() for one in every):
+            whole = _completed(symmetry, part, own, shared)
+            if whole is not None:  # Each part completes it, in an order of its own.
+                found.setdefault((type(whole), frozenset(moved_sites(whole))), whole)
+        return tuple(found.values())
 
     def generate(self, data: Together) -> None:
         """Run the programs of the parts, one after the other."""
@@ -214,52 +253,38 @@ def _title(group: Group) -> str:
 
 def _models(models: Any) -> tuple[tuple[str, Model[Any]], ...]:
     """Models by part, in a form that has a hash."""
-    pairs = models.items() if isinstance(models, Mapping) else models
-    is_list = isinstance(pairs, (tuple, list, ItemsView))
-    if not is_list or len(pairs) < 2 or not all(map(_is_part, pairs)):
+    pairs = tuple(_mapping(models).items())
+    single = [isinstance(one, Model) and not isinstance(one, JointModel) for _, one in pairs]
+    if len(pairs) < 2 or not all(single):
         problem = "is no mapping of two models or more, each of one kind of judgement"
         expected = "give each part of the data its model"
         refuse("models", models, problem, expected, instead=_SUCH)
-    names = [name for name, _ in pairs]
-    for name in names:
+    for name, _ in pairs:
         check_part_name("models", name)
-    if len(set(names)) < len(names):
-        refuse("models", names, "names a part twice", "give each part a name", instead=_SUCH)
-    return tuple(pairs)
+    return pairs
 
 
-def _is_part(pair: Any) -> bool:
-    """True for a name with a model of one kind of judgement."""
-    is_pair = isinstance(pair, tuple) and len(pair) == 2
-    return is_pair and isinstance(pair[1], Model) and not isinstance(pair[1], JointModel)
+def _mapping(pairs: Any) -> dict[Any, Any]:
+    """A mapping, or its pairs as they are stored; empty for anything else."""
+    try:
+        return dict(pairs)
+    except (TypeError, ValueError):
+        return {}
 
 
 def _groups(parameter: str, groups: Any, parts: tuple[str, ...]) -> tuple[Group, ...]:
     """Groups of sites by part, in the order of the parts."""
-    if isinstance(groups, (str, Mapping)):
-        groups = (groups,)
-    if not isinstance(groups, (tuple, list)) or not all(map(_is_group, groups)):
-        problem = "is no list of names of sites"
-        expected = "give the name that a site has in all parts, or a mapping from parts to names"
-        refuse(parameter, groups, problem, expected, instead=f"{parameter}=['coefficient']")
     found = []
-    for group in groups:
-        by_part = dict.fromkeys(parts, group) if isinstance(group, str) else dict(group)
-        if len(by_part) < 2 or not set(by_part) <= set(parts):
+    for group in groups if isinstance(groups, (tuple, list)) else (groups,):
+        by_part = dict.fromkeys(parts, group) if isinstance(group, str) else _mapping(group)
+        named = all(isinstance(site, str) for site in by_part.values())
+        if len(by_part) < 2 or not set(by_part) <= set(parts) or not named:
             problem = "does not name sites of two parts or more"
-            refuse(parameter, by_part, problem, f"choose among {', '.join(map(repr, parts))}")
+            expected = "give the name that a site has in all parts, or a mapping to names from some"
+            expected += f" of {', '.join(map(repr, parts))}"
+            refuse(parameter, group, problem, expected, instead=f"{parameter}=['coefficient']")
         found.append(tuple((part, by_part[part]) for part in parts if part in by_part))
     return tuple(found)
-
-
-def _is_group(group: Any) -> bool:
-    """True for the name of a site, and for a mapping from parts to names, or its pairs."""
-    pairs = group.items() if isinstance(group, Mapping) else group
-    return isinstance(group, str) or (
-        isinstance(pairs, (tuple, ItemsView))
-        and all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs)
-        and all(isinstance(site, str) for _, site in pairs)
-    )
 
 
 # ---------------------------------------------------------------- parts that do not fit together
@@ -316,3 +341,110 @@ def _check_tied(group: Group, data: Together, sites: Sites) -> None:
         problem = f"has not one number for each of the same judges: the axes are {sorted(axes)}"
         expected = "tie sites such as a competence, an accuracy or a rationality"
         refuse("tied", dict(group), problem, expected)
+
+
+# ---------------------------------------------------------------- programs of the parts
+
+
+class PartOf(Messenger):  # type: ignore[misc]
+    """Effect handler that runs the program of a part within a joint model."""
+
+    def __init__(
+        self, model: Any, part: str, correlation: Mapping[Group, Any], drawn: Drawn
+    ) -> None:
+        super().__init__()
+        self.model, self.part, self.correlation, self.drawn = model, part, correlation, drawn
+
+    def process_message(self, msg: dict[str, Any]) -> None:
+        """Give a site its name, its value or its distribution."""
+        name = msg.get("name")
+        if name is None or msg["type"] not in ("sample", "deterministic", "plate", "param"):
+            return
+        prefix = f"{self.part}."
+        msg["cond_indep_stack"] = [
+            CondIndepStackFrame(prefix + frame.name, frame.dim, frame.size)
+            for frame in msg.get("cond_indep_stack", [])
+        ]
+        msg["name"] = self.model.site_name(self.part, name)
+        if msg["type"] != "sample":
+            msg["name"] = prefix + name
+            return
+        msg["infer"] = _renamed(msg["infer"], prefix)
+        for group in self.model.shared:
+            if (self.part, name) in group and (value := self.drawn.get(group[0])) is not None:
+                msg["value"] = value.reshape(msg["fn"].shape())
+                msg["stop"] = msg["given"] = True  # No handler outside sees the site again.
+        for group, correlation in self.correlation.items():
+            if (self.part, name) in group:
+                self._tie(msg, name, group, correlation)
+
+    def _tie(self, msg: dict[str, Any], name: str, group: Group, correlation: Any) -> None:
+        """Let a site depend on the scores of those before it."""
+        before = [self.drawn[member] for member in group if member in self.drawn]
+        msg["tied"] = ((self.part, name), msg["fn"])
+        if before:
+            msg["fn"] = Correlated(msg["fn"], *given_scores(before, correlation))
+
+    def postprocess_message(self, msg: dict[str, Any]) -> None:
+        """Keep the values of shared sites, and the scores of tied ones."""
+        if msg["type"] != "sample" or msg.get("given"):
+            return
+        if (tied := msg.pop("tied", None)) is not None:
+            member, fn = tied
+            self.drawn[member] = normal_score(fn, msg["value"])
+        for group in self.model.shared:
+            first, site = group[0]
+            if first == self.part and msg["name"] == self.model.site_name(first, site):
+                self.drawn[group[0]] = msg["value"]
+
+
+def _renamed(infer: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Facts that a site declares, with axes of the part."""
+    infer = dict(infer)
+    for key in ("unit", "latent_class"):
+        if key in infer:
+            infer[key] = prefix + str(infer[key])
+    if "event_dims" in infer:
+        infer["event_dims"] = [prefix + axis for axis in infer["event_dims"]]
+    return infer
+
+
+# ---------------------------------------------------------------- symmetries of all parts
+
+
+def _completed(
+    symmetry: Any, part: str, own: dict[str, list[Any]], shared: dict[str, set[str]]
+) -> Any:
+    """A symmetry with what other parts move along; None where one of them does not."""
+    done, whole = {part}, symmetry
+    while True:
+        moved = moved_sites(whole)
+        waiting = {of for site in moved for of in shared.get(site, ()) if of not in done}
+        if not waiting:
+            return whole
+        other = min(waiting)
+        theirs = {site for site, parts in shared.items() if other in parts}
+        ours = {site for site, parts in shared.items() if parts & done}
+        joined = (_joined(whole, one, theirs & ours) for one in own[other])
+        whole = next((one for one in joined if one is not None), None)
+        if whole is None:
+            return None
+        done = done | {other}
+
+
+def _joined(one: Any, other: Any, common: set[str]) -> Any:
+    """Both symmetries as one; None where they do not move the common sites alike."""
+    pair_moved = getattr(one, "exchanged", ()) or getattr(other, "exchanged", ())
+    if type(one) is not type(other) or not isinstance(one, Shift | Sign | Scale) or pair_moved:
+        return None
+    fields = {}
+    for name in (field.name for field in dataclasses.fields(one)):
+        mine, theirs = getattr(one, name), getattr(other, name)
+        if mine != theirs and not isinstance(mine, tuple):
+            return None
+        if mine != theirs:
+            if set(mine) & common != set(theirs) & common:
+                return None
+            mine = tuple(dict.fromkeys((*mine, *theirs)))
+        fields[name] = mine
+    return type(one)(**fields)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,7 +15,7 @@ from scipy.special import expit
 
 from raters import figures
 from raters.auditing.further_votes import information, votes_needed
-from raters.auditing.ranks import ranked
+from raters.auditing.intervals import ranked
 from raters.checking.predictive import checked_by
 from raters.errors import refuse
 from raters.errors.validation import checked, share, whole
@@ -25,9 +26,9 @@ from raters.judgements.rankings import Rankings
 from raters.kinds import AuditContext, Column, finding, kind_of
 from raters.model import Values
 from raters.program import Program
-from raters.reporting.boards import Board
+from raters.reporting import views
 from raters.reporting.convergence import convergence
-from raters.reporting.facts import data_facts, plain, plural_noun
+from raters.reporting.facts import as_json, data_facts, plain, plural_noun
 
 if TYPE_CHECKING:
     from raters.figures.base import Plots
@@ -49,6 +50,81 @@ _FUTURES, _PAIRS, _ROWS = 400, 12, 50_000
 _NEEDED = ("votes_needed", "votes_needed_low", "votes_needed_high")
 # Discrepancies that are noted, replicates, and the probability of a false alarm.
 _NOTED, _REPLICATES, _LEVEL = {"intransitivity": "cycles", "judge_items": "clustered"}, 200, 0.05
+
+
+@dataclass(frozen=True, repr=False)
+class Board(abc.ABC):
+    """A table with one row for each of those compared, and notes.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+    notes : tuple of mapping
+        What else is to be known, as numbers by name; ``"code"`` names the words for it.
+    facts : mapping
+        The question, the fit, and the settings.
+    """
+
+    table: pd.DataFrame
+    notes: tuple[Mapping[str, Any], ...]
+    facts: Mapping[str, Any]
+
+    @classmethod
+    def facts_of(
+        cls, context: AuditContext, words: dict[str, str], answer: Mapping[str, Any], **asked: Any
+    ) -> dict[str, Any]:
+        """Facts about the question, the fit, and the settings."""
+        program = context.program
+        question = {"data": data_facts(program.data), "model": type(program.model).__name__}
+        return plain(
+            {
+                "schema_version": 1,
+                "board": cls.__name__.lower(),
+                "judged": "",
+                "words": kind_of(program.data).words._asdict() | words,
+                "asked": question | {"level": context.level} | asked,
+                "answer": answer,
+                "convergence": convergence(context),
+            }
+        )
+
+    @abc.abstractmethod
+    def shown(self) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+        """Rows and columns as they are shown."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """A copy of the table, with names in a column."""
+        return self.table.reset_index() if self.table.index.name else self.table.copy()
+
+    def to_text(self, rows: int = 20) -> str:
+        """Plain text for a terminal, with at most so many rows."""
+        return views.board("txt", self._facts(), rows)
+
+    def to_markdown(self) -> str:
+        """Markdown; names are escaped."""
+        return views.board("md", self._facts())
+
+    def to_html(self) -> str:
+        """One page that needs nothing else."""
+        return views.board("html", self._facts())
+
+    def to_json(self) -> str:
+        """Strict JSON of the facts, the notes and all rows."""
+        return as_json({**self.facts, "notes": self.notes, "rows": self.to_frame()})
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        name, model = type(self).__name__, self.facts["asked"]["model"]
+        return f"{name} of {model}: {views.board_answer(self._facts())}"
+
+    def _repr_html_(self) -> str:
+        return views.board("inline.html", self._facts())
+
+    def _facts(self) -> dict[str, Any]:
+        rows, columns = self.shown()
+        return plain({**self.facts, "notes": self.notes, "rows": rows, "columns": columns})
 
 
 @dataclass(frozen=True, repr=False)
@@ -237,28 +313,13 @@ def leaderboard(
         tables.append(table.assign(**{group: name}) if group else table)
     whole_table = pd.concat(tables, ignore_index=True)
     context = AuditContext(program, result, None, level)
-    kind = kind_of(program.data)
-    judge = program.data.judge.replace("_", " ")
-    facts = {
-        "schema_version": 1,
-        "board": "leaderboard",
-        "kind": kind.name,
-        "judged": "",
-        "words": kind.words._asdict() | {"judge": judge, "judges": plural_noun(program.data.judge)},
-        "asked": {
-            "data": data_facts(program.data),
-            "model": type(model).__name__,
-            "level": level,
-            "unit": unit,
-            "by": group,
-            "entries": axis,
-        },
-        "answer": {"doubts": []},
-        "convergence": convergence(context),
-    }
+    kind, judge = kind_of(program.data), program.data.judge
+    words = {"judge": judge.replace("_", " "), "judges": plural_noun(judge)}
+    facts = Leaderboard.facts_of(context, words, {"doubts": []}, unit=unit, by=group, entries=axis)
+    facts["kind"] = kind.name
     notes += [one for make in kind.sections[1:] if (part := make(context)) for one in part.findings]
     notes += _noted(program, result, seed)
-    return Leaderboard(whole_table, tuple(notes), plain(facts))
+    return Leaderboard(whole_table, tuple(notes), facts)
 
 
 def scores_of(posterior: xr.Dataset) -> xr.DataArray | None:

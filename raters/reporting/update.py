@@ -61,7 +61,6 @@ _FEWEST, _MOST, _EACH, _LEAST = 1000, 4000, 12, 3
 _WORTH = 200
 # Fewer judgements may be those of before by chance.
 _FEW = 10
-_WHEN = ("before", "after")
 Points = Float[np.ndarray, "draw coordinate"]
 
 
@@ -315,15 +314,21 @@ def _mapped(
 def _changes(before: xr.DataTree, after: xr.DataTree, model: Model[Any]) -> pd.DataFrame:
     """Ranks, labels and verdicts that are other ones, by name, with probabilities."""
     tables = {}
-    for name, find in (("rank", _ranks), ("label", _labels), ("verdict", _verdicts)):
-        found = {
-            when: find(result, model).rename(name_text)
-            for when, result in zip(_WHEN, (before, after), strict=True)
-        }
-        both = pd.DataFrame(found)
-        changed = both[_differs[name](both)]
-        chance = _chances[name](after, changed) if name in _chances and len(changed) else np.nan
-        tables[name] = changed.assign(probability=chance)
+    for what, find in (("rank", _ranks), ("label", _labels), ("verdict", _verdicts)):
+        each = {"before": find(before, model), "after": find(after, model)}
+        both = pd.DataFrame({when: one.rename(name_text) for when, one in each.items()})
+        differs = both["before"] != both["after"]
+        if what == "label":
+            differs &= both["before"].notna()
+        if what == "rank":  # New, or has passed another known one.
+            known = both.dropna().astype(int).rank()
+            differs = (known["before"] != known["after"]).reindex(both.index, fill_value=True)
+        changed, chance = both[differs], np.array(np.nan)
+        if what == "label" and len(changed):
+            chance = _classes(after).rename(name_text).loc[changed.index].max(axis=1).to_numpy()
+        if what == "rank" and len(changed):
+            chance = _chance_of_rank(after, changed)
+        tables[what] = changed.assign(probability=chance)
     return pd.concat(tables, names=["what", "name"]).reset_index()
 
 
@@ -343,19 +348,10 @@ def _chance_of_rank(result: xr.DataTree, changed: pd.DataFrame) -> Float[np.ndar
     draws = scores.transpose("chain", "draw", ...).values.reshape(-1, scores.shape[-1])
     rank = pd.DataFrame(1 + (-draws).argsort(1).argsort(1))
     rank.columns = [*map(name_text, scores.coords[scores.dims[-1]].values)]
-    after = changed["after"].to_numpy(float)
+    after, before = (changed[name].to_numpy(float) for name in ("after", "before"))
     each = rank[changed.index].to_numpy()
-    is_better = changed["after"].to_numpy(float) < changed["before"].to_numpy(float)
-    is_better |= changed["before"].isna().to_numpy()
+    is_better = (after < before) | np.isnan(before)
     return np.where(is_better, each <= after, each >= after).mean(0)
-
-
-def _labels(result: xr.DataTree, model: Model[Any]) -> pd.Series:
-    """Most probable class of each item."""
-    if "classes" not in result.children:
-        return pd.Series(dtype=object)
-    frame = _classes(result)
-    return frame.idxmax(axis=1).map(name_text).astype(object)
 
 
 def _classes(result: xr.DataTree) -> pd.DataFrame:
@@ -364,29 +360,11 @@ def _classes(result: xr.DataTree) -> pd.DataFrame:
     return frame
 
 
-def _chance_of_label(result: xr.DataTree, changed: pd.DataFrame) -> Float[np.ndarray, " change"]:
-    """Probability of the label that it has now."""
-    return _classes(result).rename(name_text).loc[changed.index].max(axis=1).to_numpy()
-
-
-def _other_place(both: pd.DataFrame) -> pd.Series:
-    """Entries that are new, or have passed another known one."""
-    known = both.dropna().astype(int)
-    passed = known["before"].rank() != known["after"].rank()
-    return passed.reindex(both.index, fill_value=True)
-
-
-def _other_value(both: pd.DataFrame) -> pd.Series:
-    """Known names with another label, and names with another verdict."""
-    return both["before"] != both["after"]
-
-
-_chances = {"rank": _chance_of_rank, "label": _chance_of_label}
-_differs = {
-    "rank": _other_place,
-    "label": lambda both: _other_value(both) & both["before"].notna(),
-    "verdict": _other_value,
-}
+def _labels(result: xr.DataTree, model: Model[Any]) -> pd.Series:
+    """Most probable class of each item."""
+    if "classes" not in result.children:
+        return pd.Series(dtype=object)
+    return _classes(result).idxmax(axis=1).map(name_text).astype(object)
 
 
 def _verdicts(result: xr.DataTree, model: Model[Any]) -> pd.Series:

@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 import raters as rt
 from raters.auditing.further_votes import information, votes_needed
-from raters.auditing.ranks import joint_bounds, ranked, tiers
+from raters.auditing.intervals import joint_bounds, ranked, tiers
 from raters.program import Program
 
 
@@ -48,23 +48,24 @@ def test_votes_needed_are_those_of_normal_theory() -> None:
     rng = np.random.default_rng(1)
     mean, spread, per_vote = 0.0, 1.0, 0.25
     gap = rng.normal(mean, spread, (20_000, 1, 1))
-    needed = votes_needed(gap, np.array([[per_vote]]), 0.9, rng)
+    middle, low, high = votes_needed(gap, np.array([[per_vote]]), 0.9, rng)
     # With m votes the mean of the posterior is normal about 0: P(|mean| > z sd) by hand.
     count = np.geomspace(1, 1e6, 20_000)
     seen = spread**2 * count * per_vote / (1 + spread**2 * count * per_vote)
     z = norm.ppf(0.9) * np.sqrt(1 - seen) / np.sqrt(seen)
     share = 2 * norm.sf(z)
     by_hand = count[np.searchsorted(share, 0.5)]
-    assert by_hand / 1.15 <= needed.votes[0] <= by_hand * 1.15
-    assert needed.low[0] < needed.votes[0] < needed.high[0]
+    assert by_hand / 1.15 <= middle[0] <= by_hand * 1.15
+    assert low[0] < middle[0] < high[0]
     told = votes_needed(gap / 10 + 1, np.array([[per_vote]]), 0.9, rng)
     assert [float(end[0]) for end in told] == [1, 1, 1]
     # A pair that is named twice is told apart with half the error, another one is no repeat.
     twice, other = np.tile(gap, 2), rng.normal(mean, spread, (20_000, 1, 2))
-    same, more = (votes_needed(one, np.full((1, 2), per_vote), 0.9, rng) for one in (twice, other))
-    strict = votes_needed(gap, np.array([[per_vote]]), 0.95, rng)
-    assert same.votes[0] == pytest.approx(strict.votes[0], rel=0.15)
-    assert more.votes[0] > 2 * same.votes[0]
+    both = np.full((1, 2), per_vote)
+    same, more = (votes_needed(one, both, 0.9, rng)[0] for one in (twice, other))
+    strict = votes_needed(gap, np.array([[per_vote]]), 0.95, rng)[0]
+    assert same[0] == pytest.approx(strict[0], rel=0.15)
+    assert more[0] > 2 * same[0]
 
 
 @pytest.mark.parametrize("model", ["plain", "competences", "ties", "tastes"])

@@ -9,8 +9,7 @@ import pytest
 import xarray as xr
 
 import raters as rt
-from raters.auditing.audit import Audit
-from raters.auditing.together import combined, joint_anchor
+from raters.auditing.audit import Audit, combined, joint_anchor
 from raters.auditing.truth.calibration import Anchor
 from tests import hand
 from tests.several import OF_LABELS

@@ -59,8 +59,8 @@ def test_stages_have_no_expectation_and_their_variance(size, depth, lowest) -> N
     log = np.asarray(pointwise_log_likelihood(MODEL, data, {"worth": utility}))
     prob, stages = np.exp(log), draw.stages
     np.testing.assert_allclose(prob.sum(), 1, rtol=1e-5)
-    pairs = [(one.residual, one.variance) for one in (*stages.places, stages.worst)]
-    pairs += [(stages.residual, stages.variance), draw.surprise(np.ones(len(orders)))]
+    pairs = list(zip(stages.residual, stages.variance, strict=True))
+    pairs += [stages.total, draw.surprise(np.ones(len(orders)))]
     for residual, variance in pairs:
         np.testing.assert_allclose(prob @ residual, 0, atol=1e-6)
         np.testing.assert_allclose(prob @ residual**2, prob @ variance, rtol=1e-5, atol=1e-9)
@@ -129,7 +129,7 @@ def test_a_check_sees_an_item_that_is_the_worst_for_itself(fit_quietly) -> None:
 
 def test_concordance_is_kendalls_w() -> None:
     data = drawn(np.tile(WORTH, (30, 1)), np.random.default_rng(0))
-    measure = discrepancies.CONCORDANCE.prepare(Layout(Program(MODEL, data)))
+    measure = discrepancies.concordance.prepare(Layout(Program(MODEL, data)))
     value = measure(OrderDraw(np.asarray(data.place), np.zeros((30, 4))))
     assert value == pytest.approx(rt.agreement(data).loc["kendall_w", "estimate"])
 

@@ -71,7 +71,7 @@ def test_agreement_is_the_share_of_agreeing_pairs_less_its_expectation_but_for_l
         for (a, b, k, won, p), (c, d, m, other, q) in combinations(rows(), 2)
         if (a, b) == (c, d) and k != m
     ]
-    assert measured(generic.AGREEMENT) == pytest.approx(np.mean(products))
+    assert measured(generic.agreement) == pytest.approx(np.mean(products))
 
 
 def test_votes_of_one_annotator_on_one_item():
@@ -80,7 +80,7 @@ def test_votes_of_one_annotator_on_one_item():
         for item in {a, b} & {c, d} if k == m else ():
             sides = [1 if item == low else -1 for low in (a, c)]
             products.append(2 * sides[0] * sides[1] * (won - p) * (other - q))
-    assert measured(of_pairs.JUDGE_ITEMS) == pytest.approx(np.mean(products))
+    assert measured(of_pairs.judge_items) == pytest.approx(np.mean(products))
 
 
 def test_pairs_of_annotators():
@@ -95,7 +95,7 @@ def test_pairs_of_annotators():
     pairs = [
         (x - mean) * (y - mean) for each in products.values() for x, y in permutations(each, 2)
     ]
-    value = measured(generic.JUDGE_PAIRS)
+    value = measured(generic.judge_pairs)
     assert np.sign(value) * value**2 == pytest.approx(np.mean(pairs))
 
 
@@ -105,7 +105,7 @@ def test_competence_is_the_score_of_a_competence_of_each_annotator():
     for row in range(VOTES.num_rows):
         total[VOTES.annotator[row]] += (VOTES.wins[row] - PROB[row]) * GAP[row]
         variance += PROB[row] * (1 - PROB[row]) * GAP[row] ** 2
-    assert measured(generic.JUDGES) == pytest.approx((total**2).sum() / variance)
+    assert measured(generic.competence) == pytest.approx((total**2).sum() / variance)
 
 
 def test_cycles_by_majority():
@@ -117,12 +117,12 @@ def test_cycles_by_majority():
         one, two, across = (np.sign(lead[pair]) for pair in ((a, b), (b, c), (a, c)))
         decided += bool(one and two and across)
         cyclic += bool(one and one == two == -across)
-    assert measured(of_pairs.INTRANSITIVITY) == pytest.approx(cyclic / decided)
+    assert measured(of_pairs.intransitivity) == pytest.approx(cyclic / decided)
 
 
 def test_position_is_the_share_of_the_first_beyond_its_probability():
-    assert measured(of_pairs.POSITION) == pytest.approx((VOTES.wins - PROB).mean())
-    assert "shown first" in of_pairs.POSITION.prepare(
+    assert measured(of_pairs.position) == pytest.approx((VOTES.wins - PROB).mean())
+    assert "shown first" in of_pairs.position.prepare(
         layout(dataclasses.replace(VOTES, ordered=False))
     )
 
@@ -135,15 +135,15 @@ def test_drift_is_a_slope_within_annotators():
         own = VOTES.annotator == code
         centred[own] -= time[own].mean()
     slope = (surprise * centred).sum() / np.sqrt((centred**2).mean()) / len(time)
-    assert measured(generic.DRIFT, time=time) == pytest.approx(slope)
-    assert measured(generic.DRIFT, time=3 * time + 5) == pytest.approx(slope)
+    assert measured(generic.drift, time=time) == pytest.approx(slope)
+    assert measured(generic.drift, time=3 * time + 5) == pytest.approx(slope)
 
 
 def test_equal_rows_in_one_cell_measure_the_same():
     cells = VOTES.aggregate()
     gap = REWARD[cells.first] - REWARD[cells.second]
-    own = (generic.AGREEMENT, generic.JUDGES, generic.JUDGE_PAIRS)
-    for one in (*own, of_pairs.JUDGE_ITEMS, of_pairs.INTRANSITIVITY, of_pairs.POSITION):
+    own = (generic.agreement, generic.competence, generic.judge_pairs)
+    for one in (*own, of_pairs.judge_items, of_pairs.intransitivity, of_pairs.position):
         value = measured(one, cells, 1 / (1 + np.exp(-gap)))
         assert value == pytest.approx(measured(one), abs=1e-12), one.name
 
@@ -153,7 +153,7 @@ def test_answers_of_annotators_are_counted_by_drawn_class():
     classes = RNG.integers(2, size=10)
     prob = RNG.dirichlet(np.ones(2), labels.num_rows).T
     counts = answer_counts(labels)
-    measure = generic.ANSWERS_OF_JUDGES.prepare(layout(labels, rt.DawidSkene()))
+    measure = generic.judge_answers.prepare(layout(labels, rt.DawidSkene()))
     cells: dict = {}
     for row in range(labels.num_rows):
         key = int(labels.annotator[row]), int(classes[labels.item[row]])
@@ -233,5 +233,5 @@ def test_every_failure_has_a_sentence_for_every_model():
             program = rt.program.Program(model(), data)
             for one in kind.discrepancies:
                 for is_high in (True, *([False] if one.low else [])):
-                    assert isinstance(one.mend(program, is_high), str)
-                    assert f"rt.{model.__name__}()" not in one.mend(program, is_high)
+                    assert isinstance(one.mend(program.model, is_high), str)
+                    assert f"rt.{model.__name__}()" not in one.mend(program.model, is_high)

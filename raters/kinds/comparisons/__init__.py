@@ -10,7 +10,7 @@ import numpy as np
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
 from raters.judgements.comparisons import Comparisons
-from raters.kinds.comparisons import audit, sections
+from raters.kinds.comparisons import audit
 from raters.kinds.comparisons.discrepancies import DISCREPANCIES
 from raters.kinds.sections import ranking, shown
 from raters.models import comparisons as models
@@ -63,11 +63,11 @@ COMPARISONS = kinds.Kind(
     ),
     sections=(
         ranking,
-        sections.by_stratum,
-        sections.style,
-        sections.position,
-        sections.ties,
-        sections.leading_annotator,
+        audit.by_stratum,
+        audit.style,
+        audit.position,
+        audit.ties,
+        audit.leading_annotator,
     ),
     discrepancies=DISCREPANCIES,
 )

@@ -4,7 +4,7 @@ report, and what known orders tell."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,20 +12,23 @@ import xarray as xr
 from jaxtyping import Bool, Float, Int
 from scipy.special import expit
 
-from raters.auditing.intervals import table
+from raters.auditing.intervals import mean_and_interval, ranked, ranked_by, table
 from raters.auditing.verdicts import gives_one_answer, share_of
 from raters.distributions.ties import OUTCOMES
 from raters.errors import refuse
 from raters.errors.validation import share
 from raters.fitting.result import draws_of
 from raters.judgements.comparisons import Comparisons
-from raters.kinds import AuditLimits, Quantities, orders
+from raters.judgements.connection import MIXED_ORDER, order_share
+from raters.kinds import AuditContext, AuditLimits, Quantities, Section, finding, orders
 from raters.kinds.comparisons import tastes
 from raters.kinds.orders import AnnotatorDraws, OrderCalibration, PerCompetence
+from raters.kinds.sections import shown, ties_of_equals
 from raters.model import Values
+from raters.models.comparisons.contradictions import MOST, information_shares
 from raters.models.comparisons.directions import competences, has_directions
 from raters.program import Program
-from raters.terms.ties import votes_with_ties
+from raters.terms.ties import ties_of, votes_with_ties
 
 #: Site of the bias, in logits for what is shown first.
 SITE = "position_bias"
@@ -59,9 +62,9 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
     if data.ordered:
         columns["gives_one_answer"] = _chooses_one_side(data)
     bias = position_bias(program, result)
-    if bias is not None and not bias.shared:
-        values |= {SITE: bias.bias, "first_share": bias.first_share}
-        columns[f"p_{SITE}"] = (np.abs(bias.first_share - 0.5) >= limits.margin).mean(0)
+    if bias is not None and program.sites[SITE].dims:
+        values |= {SITE: bias, "first_share": expit(bias)}
+        columns[f"p_{SITE}"] = (np.abs(expit(bias) - 0.5) >= limits.margin).mean(0)
     worlds = _worlds(program, values["competence"], limits.level)
     return replace(found, values=values, columns=columns, tables=worlds)
 
@@ -77,16 +80,35 @@ def _of_competences(program: Program[Any], result: xr.DataTree, margin: float) -
         refuse("model", program.model, "has no competences to audit", expected, instead=instead)
     draws, _ = draws_of(program, result)
     few, _ = draws_of(program, result, _DRAWS)
-    competence = competences(program, draws)
-    compared = _by_items if "reward" in program.sites else _by_features
-    accuracy, agreed = compared(program, result, draws, few)
+    competence, data = competences(program, draws), program.data
+    # Annotators of a mixture are judged by the rewards of their likeliest type; otherwise there is
+    # one.
+    of_type = np.zeros(data.num_annotators, int)
+    if "reward" in program.sites:
+        reward, some = (
+            part["reward"].reshape(*part["reward"].shape[:2], -1) for part in (draws, few)
+        )
+        if reward.shape[2] > 1:
+            assert program.latent is not None
+            probs: Any = result[program.latent.group]["responsibility"]
+            of_type = probs.argmax(program.latent.name).values
+        deviation = np.asarray(draws["deviation"]).mean(0) if "deviation" in draws else None
+        agreed = agreement(data, reward.mean(0), of_type, deviation)
+        gap = _gaps(data, few, some)
+    else:  # The same on random compared pairs, where rewards are linear in features.
+        data = data.unpadded().halved()
+        features = np.asarray(data.features, np.float64)
+        rows = np.random.default_rng(0).integers(len(features), size=_PAIRS)
+        agreed = _share_for_better(data, features @ draws["coefficient"].mean(0))
+        gap = (few["coefficient"] @ features[rows].T)[..., None]
+    accuracy = _accuracy(program, few, np.abs(gap), of_type)
     chances = {
         "p_guessing": (np.abs(accuracy - 0.5) < margin).mean(0),
         "p_adversarial": (competence < 0).mean(0),
     }
     if has_directions(program):  # Guessers and adversaries are types of the model.
         assert program.latent is not None
-        probs: Any = result[program.latent.group]["responsibility"]
+        probs = result[program.latent.group]["responsibility"]
         types = {"p_guessing": "guesser", "p_adversarial": "adversary"}
         chances = {name: probs.sel({program.latent.name: of}).values for name, of in types.items()}
     scale = np.abs(competence).mean(1, keepdims=True)
@@ -98,35 +120,6 @@ def _of_competences(program: Program[Any], result: xr.DataTree, margin: float) -
     )
 
 
-def _by_items(
-    program: Program[Any], result: xr.DataTree, draws: Values, few: Values
-) -> tuple[AnnotatorDraws, PerAnnotator]:
-    """Accuracy of each annotator, and agreement with the order of the items."""
-    data, reward = program.data, draws["reward"]
-    # Annotators of a mixture are judged by the rewards of their likeliest type; otherwise there is
-    # one.
-    of_type = np.zeros(data.num_annotators, int)
-    if reward.ndim > 2:
-        assert program.latent is not None
-        of_type = result[program.latent.group]["responsibility"].argmax(program.latent.name).values
-    reward, some = (part.reshape(*part.shape[:2], -1) for part in (reward, few["reward"]))
-    accuracy = _accuracy(program, few, some, of_type)
-    deviation = np.asarray(draws["deviation"]).mean(0) if "deviation" in draws else None
-    return accuracy, agreement(data, reward.mean(0), of_type, deviation)
-
-
-def _by_features(
-    program: Program[Any], result: xr.DataTree, draws: Values, few: Values
-) -> tuple[AnnotatorDraws, PerAnnotator]:
-    """The same on random compared pairs, where rewards are linear in features."""
-    data, rng = program.data.unpadded().halved(), np.random.default_rng(0)
-    features = np.asarray(data.features, np.float64)
-    rows = rng.integers(len(features), size=_PAIRS)
-    gap = np.abs(few["coefficient"] @ features[rows].T)
-    accuracy = np.stack([expit(own[:, None] * gap).mean(1) for own in few["competence"].T], axis=1)
-    return accuracy, _share_for_better(data, features @ draws["coefficient"].mean(0))
-
-
 def _chooses_one_side(data: Comparisons) -> Bool[np.ndarray, " annotator"]:
     """Annotators all of whose votes are for the same side, which by chance few would."""
     first = np.bincount(data.annotator, data.halved().wins, data.num_annotators)
@@ -134,22 +127,13 @@ def _chooses_one_side(data: Comparisons) -> Bool[np.ndarray, " annotator"]:
     return gives_one_answer(np.maximum(first, total - first), total, np.full(len(total), 0.5))
 
 
-class PositionBias(NamedTuple):
-    """Draws of the position bias."""
-
-    bias: Float[np.ndarray, "draw judge"]
-    first_share: Float[np.ndarray, "draw judge"]
-    shared: bool
-
-
-def position_bias(program: Program[Any], result: xr.DataTree) -> PositionBias | None:
-    """Read the position bias of a fit off its site ``position_bias``."""
+def position_bias(program: Program[Any], result: xr.DataTree) -> AnnotatorDraws | None:
+    """Draws of the position bias of each annotator, or of the one that all share."""
     site = program.sites.get(SITE)
     if site is None or site.dims not in ((), (program.data.judge,)):
         return None
     draws, _ = draws_of(program, result)
-    bias = draws[SITE].reshape(len(draws[SITE]), -1)
-    return PositionBias(bias, expit(bias), shared=not site.dims)
+    return draws[SITE].reshape(len(draws[SITE]), -1)
 
 
 def _worlds(
@@ -168,22 +152,29 @@ def _worlds(
     return {"worlds": worlds.assign(probability=probability)}
 
 
-def _accuracy(
-    program: Program[Any],
-    draws: Values,
-    reward: Float[np.ndarray, "draw item type"],
-    of_type: Int[np.ndarray, " annotator"],
-) -> AnnotatorDraws:
-    """Mean of σ(β |r_i − r_j|) over random pairs; of ties half."""
-    one, other = random_pairs(program.data)
+def _gaps(
+    data: Comparisons, draws: Values, reward: Float[np.ndarray, "draw item type"]
+) -> Float[np.ndarray, "draw pair type"]:
+    """Differences of rewards between the items of random pairs."""
+    one, other = random_pairs(data)
     gap = reward[:, one] - reward[:, other]
     if "deviation" in draws:
         own = np.asarray(draws["deviation"])
         stratum = np.random.default_rng(1).integers(own.shape[1], size=len(one))
         gap = gap + (own[:, stratum, one] - own[:, stratum, other])[..., None]
-    gap, competence = np.abs(gap), competences(program, draws)
+    return gap
+
+
+def _accuracy(
+    program: Program[Any],
+    draws: Values,
+    gap: Float[np.ndarray, "draw pair type"],
+    of_type: Int[np.ndarray, " annotator"],
+) -> AnnotatorDraws:
+    """Mean of σ(β gap) over pairs; of ties half."""
     columns = []
-    for code, (column, kind) in enumerate(zip(competence.T, of_type, strict=True)):
+    each = zip(competences(program, draws).T, of_type, strict=True)
+    for code, (column, kind) in enumerate(each):
         logits = column[:, None] * gap[:, :, kind]
         columns.append(score_of_better(program, draws, logits, code).mean(1))
     return np.stack(columns, axis=1)
@@ -244,13 +235,8 @@ class ComparisonCalibration(OrderCalibration):
     chained = False
 
     def _columns(self, competence: AnnotatorDraws) -> dict[str, np.ndarray]:
-        """Relative competence, agreement with the true order, and types."""
-        data, mean = self.program.data.unpadded(), self.truth.values.mean(0)
-        same = np.zeros(data.num_annotators, int)
-        columns = {
-            "relative": (competence / np.abs(competence).mean(1, keepdims=True)).mean(0),
-            "agreement": agreement(data, mean[:, None], same),
-        }
+        """Relative competence, and types."""
+        columns = {"relative": (competence / np.abs(competence).mean(1, keepdims=True)).mean(0)}
         return columns | self._types() if has_directions(self.program) else columns
 
     def _types(self) -> dict[str, Float[np.ndarray, " annotator"]]:
@@ -278,3 +264,109 @@ class ComparisonCalibration(OrderCalibration):
             score = score_of_better(self.program, means, logits, code)
             curves.append(score.reshape(size, -1).mean(1))
         return np.stack(curves)
+
+
+# ---------------------------------------------------------------- sections of a report
+
+# Draws that shares of an interval are computed of.
+_SHARES = 100
+
+
+def by_stratum(context: AuditContext) -> Section | None:
+    """Rankings within each stratum, of a model that has deviations."""
+    if "deviation" not in context.program.sites:
+        return None
+    posterior = context.result["posterior"].dataset
+    rewards = (posterior["reward"] + posterior["deviation"]).rename("reward")
+    rewards = rewards.transpose("chain", "draw", "stratum", "item")
+    table = ranked_by(rewards, "stratum", context.level)
+    common = ranked(posterior["reward"], context.level)
+    places = common.set_index("item")["rank"]
+    first = table.groupby("stratum", sort=False)["item"].first()
+    others = first[first != places.index[0]].to_dict()
+    return Section(
+        key="strata",
+        title="Rankings by stratum",
+        findings=(finding("strata", first=places.index[0], of=len(first), others=others),),
+        columns=shown("rank item reward p_best common_rank"),
+        table=table.assign(common_rank=table["item"].map(places)),
+        group="stratum",
+    )
+
+
+def position(context: AuditContext) -> Section | None:
+    """Position bias of the crowd and of each annotator, who favours the first most on top."""
+    bias = position_bias(context.program, context.result)
+    if bias is None:
+        return None
+    data, audit, level = context.program.data, context.audit, context.level
+    voted = data.judgements_by(data.judge) > 0
+    of_all = not context.program.sites[SITE].dims or not voted.any()
+    share = expit(bias)[:, slice(None) if of_all else voted].mean(1, keepdims=True)
+    crowd = {name: x[0] for name, x in mean_and_interval("first_share", share, level).items()}
+    votes, separate = data.halved(), order_share(data) >= MIXED_ORDER
+    observed = float(np.sum(votes.wins) / np.sum(votes.weight))
+    findings = [finding("position" if separate else "one_order", observed=observed, **crowd)]
+    table = None
+    if audit is not None and "first_share" in audit.table:
+        table = audit.table.to_dataframe().reset_index()
+        table = table.sort_values("first_share", ascending=False, kind="stable", ignore_index=True)
+        biased = table["p_position_bias"][table["judgements"] > 0] >= level
+        numbers = {"biased": int(biased.sum()), "of": len(biased)}
+        findings.append(finding("position_of_judges", **numbers))
+    return Section(
+        key="position_bias",
+        findings=tuple(findings),
+        columns=shown("annotator judgements first_share p_position_bias position_bias"),
+        table=table,
+    )
+
+
+def style(context: AuditContext) -> Section | None:
+    """Coefficients of the features of the two sides, beside rewards."""
+    sites = context.program.sites
+    if not {"coefficient", "reward"} <= set(sites) or sites["coefficient"].dims != ("feature",):
+        return None
+    draws, data = draws_of(context.program, context.result)[0], context.program.data
+    drawn = draws["coefficient"]
+    columns = {"p_positive": (drawn > 0).mean(0)}
+    found = table("feature", data.feature_names, columns, {"coefficient": drawn}, context.level)
+    rows = found.to_dataframe().reset_index()
+    return Section(
+        key="style",
+        findings=(finding("style", features=rows.to_dict("records")),),
+        columns=shown("feature coefficient p_positive"),
+        table=rows,
+    )
+
+
+def ties(context: AuditContext) -> Section | None:
+    """Probability that a vote between two equal items is a tie."""
+    if ties_of(context.program.model) is None:
+        return None
+    data = context.program.data
+    weight = np.asarray(data.weight, float)
+    return ties_of_equals(context, float(weight[np.asarray(data.wins) == 0.5].sum() / weight.sum()))
+
+
+def leading_annotator(context: AuditContext) -> Section | None:
+    """The annotator who has most of the information about the rewards, if anybody has."""
+    program, data = context.program, context.program.data
+    if not {"competence", "reward"} <= set(program.sites) or len(program.sites["reward"].dims) > 1:
+        return None
+    draws = draws_of(program, context.result, _SHARES)[0]
+    competence, bias = competences(program, draws), draws.get("position_bias")
+    if bias is None or bias.ndim < 2:
+        bias = np.zeros_like(competence)
+    each = zip(competence, draws["reward"], bias, strict=True)
+    halved = data.halved()
+    shares = np.array([information_shares(halved, *one) for one in each])
+    judge = int(np.argmax(shares.mean(0)))
+    votes = data.judgements_by(data.judge)
+    if (votes > 0).sum() < 2 or shares[:, judge].mean() <= MOST:
+        return None
+    share = mean_and_interval("share", shares[:, judge], context.level)
+    numbers = {name: float(value) for name, value in share.items()}
+    numbers |= {"of_votes": float(votes[judge] / votes.sum())}
+    found = finding("leading", name=data.annotators[judge], **numbers)
+    return Section("leading_annotator", findings=(found,))

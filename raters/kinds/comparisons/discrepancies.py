@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,27 @@ from jaxtyping import Int
 
 from raters.checking import discrepancies as common
 from raters.checking.discrepancies import Discrepancy, Draw, Layout, Measure
-from raters.kinds.remedies import remedy
 from raters.models.comparisons import ContextualBTL, ExtendedBTL, HierarchicalBTL, MixtureBTL
 
 # Triads that are looked at; of more, so many are drawn at random.
 _MOST_TRIADS = 50_000
 _TRIES = 20
 
+_FEATURES = (ContextualBTL, "rt.models.ContextualBTL() has features of items, or of the two sides")
+_TYPES = (MixtureBTL, "rt.MixtureBTL() has types of annotators, each with its own rewards")
+_TASTES = (HierarchicalBTL, "rt.HierarchicalBTL() has rewards of each annotator's own")
+_SIGNED = (ExtendedBTL, 'rt.ExtendedBTL(competence="signed") has a competence of each annotator')
 
 # ---------------------------------------------------------------- annotator × item
 
 
-def _judge_items(layout: Layout) -> Measure | str:
+@partial(
+    Discrepancy,
+    "agreement of votes of one annotator about one item, less its expectation",
+    "Single annotators favour or disfavour single items, vote after vote, beyond what {model} says",
+    mends=(_TASTES, _SIGNED, _TYPES),
+)
+def judge_items(layout: Layout) -> Measure | str:
     """Mean product of residuals of an annotator's votes on an item: excess of agreeing pairs."""
     data = layout.data
     num_items = len(data.items)
@@ -82,7 +92,13 @@ def _triads(data: Any) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, "3 tria
     return place, pairs
 
 
-def _intransitivity(layout: Layout) -> Measure | str:
+@partial(
+    Discrepancy,
+    "share of cycles among three items, by majority of the votes",
+    "Majorities of three items form more cycles than {model} says",
+    mends=(_FEATURES, _TYPES),
+)
+def intransitivity(layout: Layout) -> Measure | str:
     """Share of cycles among the triads of items that majorities of votes decide."""
     place, pairs = _triads(layout.data)
     if pairs.shape[1] == 0:
@@ -100,7 +116,14 @@ def _intransitivity(layout: Layout) -> Measure | str:
 # ---------------------------------------------------------------- position
 
 
-def _position(layout: Layout) -> Measure | str:
+@partial(
+    Discrepancy,
+    "share of votes for what was shown first, less its expectation",
+    "What is shown first wins more often than {model} says",
+    low="What is shown first wins less often than {model} says",
+    mends=(("position_bias", "rt.ExtendedBTL(position_bias=True) learns what the place is worth"),),
+)
+def position(layout: Layout) -> Measure | str:
     """Share of votes for what was shown first, of a tie half, less its expectation."""
     if not layout.data.ordered:
         return "it is not known which item was shown first"
@@ -115,7 +138,20 @@ def _position(layout: Layout) -> Measure | str:
 # ---------------------------------------------------------------- ties
 
 
-def _ties(layout: Layout) -> Measure | str:
+@partial(
+    Discrepancy,
+    "share of ties",
+    "More votes are ties than {model} says",
+    low="Fewer votes are ties than {model} says",
+    mends=(
+        (
+            (),
+            'votes read with ties="keep" have ties as an answer of their own, by the laws'
+            ' ties="davidson" and ties="rao-kupper" of rt.ExtendedBTL',
+        ),
+    ),
+)
+def ties(layout: Layout) -> Measure | str:
     data, total = layout.data, layout.number.sum()
     if not data.tied and bool(np.all(np.asarray(data.wins) % 1 == 0)):
         return "no vote is a tie"
@@ -128,53 +164,8 @@ def _ties(layout: Layout) -> Measure | str:
     return measure
 
 
-# ---------------------------------------------------------------- models that mend
-
-
-_FEATURES = (ContextualBTL, "rt.models.ContextualBTL() has features of items, or of the two sides")
-_TYPES = (MixtureBTL, "rt.MixtureBTL() has types of annotators, each with its own rewards")
-_TASTES = (HierarchicalBTL, "rt.HierarchicalBTL() has rewards of each annotator's own")
-_SIGNED = (ExtendedBTL, 'rt.ExtendedBTL(competence="signed") has a competence of each annotator')
-
-_MENDED = remedy(_FEATURES, _TYPES, low=(_SIGNED, _TYPES))
-AGREEMENTS = dataclasses.replace(common.AGREEMENT, mend=_MENDED)
-COMPETENCES = dataclasses.replace(common.JUDGES, mend=remedy(_SIGNED, _TYPES))
-JUDGE_ITEMS = Discrepancy(
-    "judge_items",
-    "agreement of votes of one annotator about one item, less its expectation",
-    _judge_items,
-    "Single annotators favour or disfavour single items, vote after vote, beyond what {model} says",
-    mend=remedy(_TASTES, _SIGNED, _TYPES),
+DISCREPANCIES = (
+    replace(common.agreement, mends=(_FEATURES, _TYPES), low_mends=(_SIGNED, _TYPES)),
+    replace(common.competence, mends=(_SIGNED, _TYPES)),
+    *(judge_items, intransitivity, position, ties, common.drift),
 )
-INTRANSITIVITY = Discrepancy(
-    "intransitivity",
-    "share of cycles among three items, by majority of the votes",
-    _intransitivity,
-    "Majorities of three items form more cycles than {model} says",
-    mend=remedy(_FEATURES, _TYPES),
-)
-POSITION = Discrepancy(
-    "position",
-    "share of votes for what was shown first, less its expectation",
-    _position,
-    "What is shown first wins more often than {model} says",
-    "What is shown first wins less often than {model} says",
-    lambda program, is_high: (
-        ""
-        if getattr(program.model, "position_bias", False)
-        else "rt.ExtendedBTL(position_bias=True) learns what the place is worth"
-    ),
-)
-TIES = Discrepancy(
-    "ties",
-    "share of ties",
-    _ties,
-    "More votes are ties than {model} says",
-    "Fewer votes are ties than {model} says",
-    lambda program, is_high: (
-        'votes read with ties="keep" have ties as an answer of their own, by the laws'
-        ' ties="davidson" and ties="rao-kupper" of rt.ExtendedBTL'
-    ),
-)
-
-DISCREPANCIES = (AGREEMENTS, COMPETENCES, JUDGE_ITEMS, INTRANSITIVITY, POSITION, TIES, common.DRIFT)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
-from raters.checking.discrepancies import AGREEMENT, ANSWERS_OF_JUDGES, DRIFT, JUDGE_PAIRS, JUDGES
+from raters.checking import discrepancies as common
 from raters.judgements.labels import Labels
 from raters.judgements.reading.columns import one_each, read_columns, read_numbers
 from raters.judgements.reading.features import distinct
@@ -18,7 +17,6 @@ from raters.kinds.labels.truth import LabelCalibration
 from raters.kinds.sections import shown
 from raters.models import labels as models
 from raters.models.labels import DawidSkene, Raykar, SharedMistakes, Yan
-from raters.program import Program
 
 
 def with_feature_columns(
@@ -42,33 +40,22 @@ _GOLD = (
     "mistakes that annotators share are beyond models of independent annotators: give the true"
     " class of some items (labels.with_truth), which every model of labels uses"
 )
-_COPIES = (
-    "look for annotators who copy, share an account or answer by one rule; rt.SharedMistakes() has"
-    " families of those who belong together"
-)
+_COPIES = "look for annotators who copy, share an account or answer by one rule"
+_FAMILIES = "rt.SharedMistakes() has families of those who belong together"
 _OF_ITEMS = (models.ItemDifficulty, models.SharedMistakes)
-_WITHOUT_MATRIX = (models.MajorityVote, models.Pooled, models.OneCoin, *_OF_ITEMS)
+_BY_MATRIX = (DawidSkene, models.GuesserDawidSkene, models.HierarchicalDawidSkene)
+_EACH = (*_BY_MATRIX, Raykar, Yan)
+_OF_JUDGES = ((_BY_MATRIX, _MATRIX), (_OF_ITEMS, _DIFFICULTY))
+_OF_AGREEMENT = ((_OF_ITEMS, _DIFFICULTY), ((), _GOLD))
 
-
-def _mend(name: str, program: Program[Any], is_high: bool) -> str:
-    """Say which model of labels would mend a discrepancy."""
-    model = program.model
-    if name == "agreement" and is_high:
-        return _GOLD if isinstance(model, _OF_ITEMS) else f"{_DIFFICULTY}; {_GOLD}"
-    if isinstance(model, _WITHOUT_MATRIX):
-        return _MATRIX
-    if name == "judge_pairs":
-        return _COPIES
-    if name == "agreement":
-        return ""
-    by_matrix = isinstance(model, (models.DawidSkene, models.HierarchicalDawidSkene))
-    return _DIFFICULTY if by_matrix else _MATRIX
-
-
-_GENERIC = (AGREEMENT, JUDGE_PAIRS, JUDGES, ANSWERS_OF_JUDGES)
 DISCREPANCIES = (
-    *(dataclasses.replace(one, mend=partial(_mend, one.name)) for one in _GENERIC),
-    DRIFT,
+    replace(common.agreement, mends=_OF_AGREEMENT, low_mends=((_EACH, _MATRIX),)),
+    replace(
+        common.judge_pairs, mends=((_EACH, _MATRIX), ((), _COPIES), (SharedMistakes, _FAMILIES))
+    ),
+    replace(common.competence, mends=_OF_JUDGES),
+    replace(common.judge_answers, mends=_OF_JUDGES),
+    common.drift,
 )
 
 

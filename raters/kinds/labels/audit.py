@@ -268,22 +268,17 @@ def item_table(probability: ClassProbs, labels: Labels) -> xr.Dataset:
 _COLUMNS = {"guesser": "p_spammer", "adversary": "p_adversarial"}
 
 
-def type_site(program: Program[Any]) -> str | None:
-    """Site whose prior is a mixture over types of judges; None where there is none."""
-    mixture = TypeMixture.__name__
-    return next(
-        (name for name, site in program.sites.items() if site.distribution == mixture), None
-    )
-
-
 def type_probs(
     program: Program[Any], draws: Values, true_class: Int[np.ndarray, "draw unit"] | None = None
 ) -> dict[str, PerAnnotator]:
     """Mean probability of each type of each annotator, by its name: that of their parameters under
     each draw, or, where the true classes are given, that of their labels."""
-    site, given = type_site(program), true_class is not None
-    if site is None:
+    mixtures = (
+        name for name, one in program.sites.items() if one.distribution == TypeMixture.__name__
+    )
+    if (site := next(mixtures, None)) is None:
         return {}
+    given = true_class is not None
     part = program.data.first_unit()
     with jax.enable_x64(given or jax.config.jax_enable_x64):
         data = jax.tree.map(jnp.asarray, program.data if given else part)

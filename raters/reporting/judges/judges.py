@@ -24,11 +24,9 @@ from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
 from raters.judgements.names import name_text, plural, shorten
-from raters.kinds import AuditContext, Column, finding, kind_of
+from raters.kinds import AuditContext, Column, finding
 from raters.program import Program
-from raters.reporting.boards import Board
-from raters.reporting.convergence import convergence
-from raters.reporting.facts import data_facts, plain
+from raters.reporting.board import Board
 from raters.reporting.judges.cheapest_panel import Panel, cheapest_panel
 from raters.reporting.judges.drift import drifts
 from raters.reporting.judges.verdicts import Verdicts, times, verdicts_of
@@ -252,23 +250,12 @@ def judges(
     board = table.iloc[others].sort_values("accuracy", ascending=False)
     board = board.dropna(axis=1, how="all")
     of_people = table.iloc[trusted].dropna(axis=1, how="all")
-    facts = {
-        "schema_version": 1,
-        "board": "judges",
-        "judged": "",
-        "words": kind_of(data).words._asdict() | {"judge": "judge", "judges": "judges"},
-        "asked": {
-            "data": data_facts(data),
-            "model": type(model).__name__,
-            "level": level,
-            "by": "",
-            "entries": "judge",
-        },
-        "answer": {"doubts": found.anchor.doubts, "stands_on": found.anchor.sentence},
-        "convergence": convergence(AuditContext(Program(model, data), result, None, level)),
-    }
+    context = AuditContext(Program(model, data), result, None, level)
+    answer = {"doubts": found.anchor.doubts, "stands_on": found.anchor.sentence}
+    words = {"judge": "judge", "judges": "judges"}
+    facts = Judges.facts_of(context, words, answer, by="", entries="judge")
     notes = _notes(board, of_people, shared, panel, target)
-    return Judges(board, notes, plain(facts), of_people, shared, panel)
+    return Judges(board, notes, facts, of_people, shared, panel)
 
 
 def people_and_prices(

@@ -169,10 +169,6 @@ def _flags(data: Any, name: str) -> Int[np.ndarray, " row"]:
     return np.array(flags)
 
 
-def _is_date(text: str) -> bool:
-    return bool(pd.notna(pd.to_datetime(text, format="ISO8601", errors="coerce", utc=True)))
-
-
 def times(data: Any, name: str) -> PerRow:
     """Times as numbers in their order; text must hold dates of ISO 8601."""
     values, levels = np.asarray(row_columns.values(data, name)), row_columns.levels(data, name)
@@ -181,11 +177,11 @@ def times(data: Any, name: str) -> PerRow:
     numbers = np.array([read_number(level) for level in levels])
     if np.isfinite(numbers).all():  # Seconds, too large for single precision.
         return np.asarray(numbers[values])
-    try:
-        dates = pd.to_datetime(pd.Series(levels, dtype=str), format="ISO8601", utc=True)
-    except (ValueError, TypeError):
-        wrong = next(one for one in map(str, levels) if not _is_date(one))
+    text = pd.Series(levels, dtype=str)
+    dates = pd.to_datetime(text, format="ISO8601", utc=True, errors="coerce")
+    if dates.isna().any():
         expected = "write dates such as 2026-11-29, or numbers"
-        refuse_data("time", name, f"holds {wrong!r}, which is no date", expected)
+        problem = f"holds {text[dates.isna()].iloc[0]!r}, which is no date"
+        refuse_data("time", name, problem, expected)
     seconds = dates.astype("datetime64[s, UTC]").astype("int64").to_numpy(float)
     return np.asarray(seconds[values])

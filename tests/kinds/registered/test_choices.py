@@ -73,7 +73,7 @@ def measured_repeats(table: dict, time: dict, **options) -> float | str:
     """Share of repeats in a table, given the time of each trip, or why there is none."""
     choices = rt.Choices.from_frame(table, **ROLES, aggregate=False, **options)
     when = choices.per_row(choices.to_frame()["set"].map(time).to_numpy(float))
-    measure = family.REPEATS.prepare(Layout(rt.program.Program(MODEL, choices), when))
+    measure = family.repeats.prepare(Layout(rt.program.Program(MODEL, choices), when))
     counts = answer_counts(choices)
     return measure if isinstance(measure, str) else measure(Draw(counts, 0 * counts + 0.5, None))
 

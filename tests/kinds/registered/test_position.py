@@ -9,7 +9,7 @@ import pytest
 
 import raters as rt
 from raters.kinds import AuditContext
-from raters.kinds.comparisons.sections import position
+from raters.kinds.comparisons.audit import position
 from raters.program import Program
 from tests import hand
 from tests.auditing.test_position import BIAS, MODEL, RESULT, REWARD, VOTES
