@@ -10,7 +10,6 @@ import numpyro.distributions as dist
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Int
 from numpyro.distributions import constraints
-from numpyro.distributions.util import validate_sample
 
 from raters.errors.validation import checked
 
@@ -49,20 +48,27 @@ class Votes(dist.BinomialLogits):
         """Interval from 0 to the number of votes."""
         return constraints.interval(0.0, self.total_count)
 
-    @validate_sample
     def log_prob(self, value: Any) -> jax.Array:
-        """Log-probability, whose slope costs half as much as in NumPyro's formula."""
+        """Log-probability, of which value and slope cost a third and a half of NumPyro's."""
         number = jnp.asarray(self.total_count, float)
         ways = gammaln(number + 1) - gammaln(value + 1) - gammaln(number - value + 1)
-        return ways + value * self.logits - self.total_count * _softplus(self.logits)
+        return ways + _of_logits(self.logits, value, self.total_count)
 
 
 @jax.custom_jvp
-def _softplus(logits: Array) -> Array:
-    return jnp.maximum(logits, 0.0) + jnp.log1p(jnp.exp(-jnp.abs(logits)))
+def _of_logits(logits: Array, value: Array, count: Array) -> Array:
+    """Part of the log-probability that depends on the logits."""
+    # Read within the sum over rows, the entries of sites would cost three times as much.
+    logits = jax.lax.optimization_barrier(logits)
+    above = jnp.maximum(logits, 0.0) + jnp.log1p(jnp.exp(-jnp.abs(logits)))
+    return value * logits - count * above
 
 
-_softplus.defjvps(lambda slope, _, logits: slope * jax.nn.sigmoid(logits))
+_of_logits.defjvps(
+    lambda slope, _, logits, value, count: slope * (value - count * jax.nn.sigmoid(logits)),
+    None,
+    None,
+)
 
 
 class Repeated(dist.Distribution):

@@ -41,7 +41,7 @@ def posterior_of(reward, weight=None) -> Posterior:
 
 def share(rule, posterior) -> float:
     """The value of a rule without the further draw that disagrees."""
-    number = posterior.independent_draws
+    number = posterior.effective_draws
     return rule.value(posterior) * (number + 1) / number
 
 

@@ -43,7 +43,7 @@ def test_an_update_agrees_with_a_fit_of_all_votes() -> None:
 def test_new_annotators_have_their_prior_and_their_votes() -> None:
     old, new = parts(6)
     names = tuple(f"new {name}" for name in new.annotators)
-    before = rt.fit(rt.ExtendedBTL("signed"), old, seed=0, progress=False)
+    before = rt.fit(rt.ExtendedBTL("signed"), old, rt.PGGibbs(), seed=0, progress=False)
     updated = rt.update(before, replace(new, annotators=names), progress=False)
     posterior = updated.result.posterior
     assert posterior["annotator"].values.tolist() == [*map(str, VOTES.annotators), *names]
