@@ -102,7 +102,10 @@ def smoothed(log_ratio: PerDraw) -> tuple[PerDraw, float]:
         return log_ratio, -np.inf
     # ArviZ takes log densities that the ratios have in their denominator, as of leave-one-out.
     with np.errstate(over="ignore", invalid="ignore"):
-        log_weight, k = array_stats.psislw(-log_ratio)
+        try:
+            log_weight, k = array_stats.psislw(-log_ratio)
+        except ValueError:  # All ratios in the tail are the same.
+            return log_ratio, np.inf
     return np.asarray(log_weight), float(k) if np.isfinite(k) else np.inf
 
 

@@ -19,7 +19,7 @@ from numpyro.distributions.transforms import biject_to
 from numpyro.infer.reparam import Reparam
 from numpyro.infer.util import unconstrain_fn
 
-from raters.distributions.correlated import unwrapped
+from raters.distributions.correlated import coloured, unwrapped, white
 from raters.errors.validation import boolean, plain_whole, share
 from raters.inference import modes
 from raters.inference.base import Backend, Draws, Start, last_draws, numpy_seeds, progress_bar
@@ -43,14 +43,8 @@ class _Whitened(Reparam):
     def __call__(self, name: str, fn: Any, obs: Any) -> tuple[None, Any]:
         """Sample the white vector; return no distribution, and the value."""
         assert obs is None
-        white = dist.Normal(0.0, 1.0).expand(fn.shape()).to_event(fn.event_dim)
-        return None, _coloured(unwrapped(fn), numpyro.sample(_white_name(name), white))
-
-
-def _coloured(base: Any, white: Array) -> Array:
-    if isinstance(base, dist.MultivariateNormal):
-        return jnp.asarray(base.loc + (base.scale_tril @ white[..., None])[..., 0])
-    return jnp.asarray(base.loc + base.scale * white)
+        of_white = dist.Normal(0.0, 1.0).expand(fn.shape()).to_event(fn.event_dim)
+        return None, coloured(unwrapped(fn), numpyro.sample(_white_name(name), of_white))[0]
 
 
 def _white_name(site: str) -> str:
@@ -68,22 +62,16 @@ def whitened_program(model: Model[Any]) -> Callable[..., None]:
 
 def whitened(model: Model[Any], data: Any, values: Values) -> Values:
     """Return the values of the sites that this program samples."""
-    white = dict(values)
+    sampled = dict(values)
     for own in facts_of(model, Own):
-        white[_white_name(own.site)] = _white(model, own.site, data, values)
-        del white[own.site]
-    return white
+        sampled[_white_name(own.site)] = _white(model, own.site, data, values)
+        del sampled[own.site]
+    return sampled
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _white(model: Model[Any], site: str, data: Any, values: Values) -> Array:
-    fn, value = trace(model, data, values)[site]["fn"], jnp.asarray(values[site])
-    base = unwrapped(fn)
-    if isinstance(base, dist.MultivariateNormal):
-        apart = (value - base.loc)[..., None]
-        solved: Array = jax.scipy.linalg.solve_triangular(base.scale_tril, apart, lower=True)
-        return solved[..., 0]
-    return jnp.asarray((value - base.loc) / base.scale)
+    return white(unwrapped(trace(model, data, values)[site]["fn"]), jnp.asarray(values[site]))
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
+import arviz as az
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +18,8 @@ from numpyro.handlers import seed, trace
 from scipy.special import expit
 
 import raters as rt
-from raters.inference.polya_gamma import hmc, levels, plans, unconstrained
+from raters.distributions.correlated import coloured
+from raters.inference.polya_gamma import hmc, levels, plans, sweep, unconstrained
 from raters.inference.polya_gamma.sums import How
 from raters.program import log_joint, placing, start_of
 from raters.terms import Rewards, Term
@@ -276,44 +280,69 @@ class _Groups(Term):
         return start | {"competence_spread": jnp.full(2, 0.5)}
 
 
-def _moved_by_levels(model: rt.Model, votes: rt.Comparisons) -> float:
-    """Largest mean change of four quantities of joint draws of sites and votes, in standard
-    errors."""
-    asked, program = votes.unanswered(), rt.program.Program(model, votes)
+def _moved(model: rt.Model, data: rt.judgements.Judgements, step_of: Callable) -> float:
+    """Largest mean change of the sizes of the sites of joint draws of sites and outcomes, in
+    standard errors, by a step of a plan."""
+    asked, program = data.unanswered(), rt.program.Program(model, data)
     with jax.enable_x64(True):
-        start = {name: np.asarray(value, float) for name, value in model.start(votes).items()}
+        start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
         plan = plans.plan(program, start)
-        row = placing.first_unit(votes)
-        (level,) = levels.levels_of(plan, row, start)
+        row = placing.first_unit(data)
+        step = step_of(plan, row, start)
+
+        def size_of(value):
+            sizes = jnp.arctan(value**2).ravel()
+            return sizes @ jnp.arange(1.0, sizes.size + 1)
 
         def changes(key):
             draw, use = jax.random.split(key)
             sites = trace(seed(model, draw)).get_trace(asked)
-            answered = replace(votes, wins=sites["outcome"]["value"], count=None)
+            outcomes = {data.answer: sites[data.observed]["value"], "count": None}
             before = {name: sites[name]["value"] for name in start}
-            after = levels.level_step(plan, level, answered, row, before, use)
-            facts = [
-                (
-                    jnp.log(at["competence_spread"]).mean(),
-                    at["competence"].mean(),
-                    jnp.log(at["reward_scale"]),
-                    jnp.log((at["reward"] ** 2).sum()),
-                )
-                for at in (before, after)
-            ]
+            after = step(replace(data, **outcomes), row, before, use)
+            facts = [[size_of(at[name]) for name in start] for at in (before, after)]
             return jnp.array(facts[1]) - jnp.array(facts[0])
 
         changed = np.asarray(jax.lax.map(changes, jax.random.split(jax.random.key(0), 20_000)))
-    assert 0.2 < np.mean(changed[:, 0] != 0) < 0.9  # Some moves are taken, and some are not.
+    changed = changed[:, changed.any(0)]
     return float(np.max(abs(changed.mean(0)) / (changed.std(0) / np.sqrt(len(changed)))))
+
+
+def _of_levels(plan, row, start):
+    (level,) = levels.levels_of(plan, row, start)
+    return partial(levels.level_step, plan, level)
 
 
 def test_moves_of_levels_leave_the_joint_distribution_as_it_is(singles, monkeypatch) -> None:
     """False-alarm rate 1e-4 for each of four means (|z| < 4); a density of another temperature is
     caught."""
-    assert _moved_by_levels(rt.ExtendedBTL(), singles) < 4
-    assert _moved_by_levels(rt.models.PairwiseModel(_Groups() * Rewards()), singles) < 4
+    assert _moved(rt.ExtendedBTL(), singles, _of_levels) < 4
+    assert _moved(rt.models.PairwiseModel(_Groups() * Rewards()), singles, _of_levels) < 4
     monkeypatch.setattr(levels, "log_joint", lambda *given: 0.5 * log_joint(*given))
     jax.clear_caches()
-    assert _moved_by_levels(rt.ExtendedBTL(), singles) > 4
+    assert _moved(rt.ExtendedBTL(), singles, _of_levels) > 4
     jax.clear_caches()
+
+
+def _woven(plan, row, start):
+    return lambda data, row, values, key: sweep.interwoven(plan, row, data, values, key)
+
+
+@pytest.mark.slow
+def test_scales_move_with_vectors_of_single_judges(monkeypatch) -> None:
+    """False-alarm rate 1e-4 for each of five means (|z| < 4); a volume that is left out is
+    caught."""
+    panel, _ = rt.datasets.choice_crowd(4, 2, 3, 2, seed=0, available=1)
+    both = rt.MixedLogit(error_components=((str(panel.alternatives[0]),),))
+    assert _moved(both, panel, _woven) < 4
+    assert _moved(rt.MixedLogit(correlated=True), panel, _woven) < 4
+    monkeypatch.setattr(sweep, "coloured", lambda *given: (coloured(*given)[0], jnp.zeros(())))
+    assert _moved(both, panel, _woven) > 4
+
+
+@pytest.mark.slow
+def test_spreads_that_choices_say_little_of_mix(fit_quietly) -> None:
+    """The effective sample size was 8 of 4,000 without moves together with the tastes."""
+    panel, _ = rt.datasets.choice_crowd(60, 4, spread=0.2, seed=2)
+    result = fit_quietly(rt.MixedLogit(), panel, rt.HMC(draws=200))
+    assert float(az.ess(result, var_names=["coefficient_spread"])["coefficient_spread"].min()) > 80

@@ -71,6 +71,8 @@ def test_far_draws_stay_with_a_warning(draws) -> None:
             "log_q": np.zeros((1, 4000))}), "far from the posterior"),
         (drawn(0, 1)._replace(stats={"log_p": np.full((1, 4000), -np.inf)} | {
             "log_q": np.zeros((1, 4000))}), "far from the posterior"),
+        (drawn(0, 1)._replace(stats={"log_p": np.minimum(np.linspace(0, 2, 4000), 1)[None]} | {
+            "log_q": np.zeros((1, 4000))}), "far from the posterior"),  # Ties in the tail.
     ],
 )  # fmt: skip
 def test_what_cannot_be_checked_is_warned_of(draws, said) -> None:

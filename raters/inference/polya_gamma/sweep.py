@@ -12,7 +12,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
-from raters.inference.arrays import Scalar
+from raters.distributions.correlated import coloured, unwrapped, white
+from raters.inference.arrays import Scalar, Sites
 from raters.inference.polya_gamma import latent_classes, line, ties
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT, prior
 from raters.inference.polya_gamma.plans import Plan
@@ -26,7 +27,7 @@ from raters.inference.polya_gamma.sums import (
     sums_of,
 )
 from raters.inference.polya_gamma.unconstrained import coordinates, is_unbounded, maximised, placed
-from raters.model import Values
+from raters.model import Own, Values, facts_of
 from raters.program import Program, densities, placing, trace
 
 # Largest numbers of visits of orbits and free sites in a Gibbs sweep, and of steps along a line in
@@ -190,6 +191,8 @@ def visit_free(plan: Plan, row: Any, data: Any, values: Values, key: Array, draw
 def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> Values:
     """Draw hyper-parameters by slices together with the entries that they govern, whose distances
     from their prior means stay the same in standard deviations of their priors."""
+    if vectors := tuple(own.site for own in facts_of(plan.model, Own)):
+        return _woven_vectors(plan, vectors, row, data, values, key)
     blocks = [block for block, tie in zip(plan.blocks, plan.ties, strict=True) if tie is None]
     blocks = [block for block in blocks if block.kind != "counts" and block.column == 0]
     sites = tuple(name for block in blocks for name in block.sites)
@@ -217,6 +220,30 @@ def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> V
     values = line.visit(density, plan.supports, (), plan.hyper, values, key)
     mean, spread = prior_at(values)
     return values | split(mean + score * spread, values, sites)
+
+
+def _woven_vectors(
+    plan: Plan, sites: Sites, row: Any, data: Any, values: Values, key: Array
+) -> Values:
+    """Draw hyper-parameters together with vectors of single judges, which stay the same in units
+    of their prior."""
+
+    def priors(at: Values) -> dict[str, Any]:
+        traced = trace(plan.model, row, at)
+        return {name: unwrapped(traced[name]["fn"]) for name in sites}
+
+    scores = {name: white(fn, values[name]) for name, fn in priors(values).items()}
+
+    def moved(at: Values) -> tuple[Values, Scalar]:
+        each = {name: coloured(fn, scores[name]) for name, fn in priors(at).items()}
+        there = at | {name: vectors for name, (vectors, _) in each.items()}
+        return there, jnp.stack([volume for _, volume in each.values()]).sum()
+
+    def density(at: Values) -> Array:
+        there, volume = moved(at)
+        return densities.log_joint(plan.model, data, there) + volume
+
+    return moved(line.visit(density, plan.supports, (), plan.hyper, values, key))[0]
 
 
 def log_volume(spread: Array) -> Scalar:
