@@ -161,7 +161,9 @@ _OF_COMMAND: dict[str, dict[str, dict[str, Any]]] = {
 
 class Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise SettingError(message)
+        option = message.removeprefix("argument ").partition(": expected one argument")
+        advice = f"; write {option[0]}=NAME, such as the name of a column" if option[1] else ""
+        raise SettingError(message + advice)
 
 
 @contextmanager

@@ -150,7 +150,7 @@ def _audited(
     names = [name.strip() for name in given.more.split(",") if name.strip()]
     if unknown := set(names) - {*_PARTS, "influence"}:
         expected = f"choose some of {', '.join(_PARTS)}, influence"
-        refuse("more", ",".join(unknown), "is unknown", expected)
+        refuse("more", ",".join(sorted(unknown)), "is unknown", expected)
     gold = [read_table(path) for path in given.gold]
     threshold, drop = getattr(given, "threshold", None), getattr(given, "drop", False)
     check_limits(0.0 if threshold is None else threshold, given.level, 0.05, 5)

@@ -7,7 +7,6 @@ resolution of the effective draws is not met by accident.
 from __future__ import annotations
 
 import abc
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +40,7 @@ class Stop(abc.ABC):
 
     def met(self, value: float) -> bool:
         """True if the campaign stops at this value."""
-        return bool(value >= getattr(self, "at_least", math.inf))
+        return bool(value >= self.at_least)  # type: ignore[attr-defined]
 
     def describe(self, value: float) -> str:
         """Describe a value and the threshold in words."""
