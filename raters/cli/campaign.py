@@ -190,10 +190,11 @@ def answers_in(given: Namespace, campaign: Campaign) -> dict[str, str]:
         table = table.map(unmarked)
     table = table.map(lambda cell: "" if pd.isna(cell) else name_text(cell))
     asked = campaign.asked.to_dataframe()
+    names = {name_text(one) for several in campaign.pool.coords.values() for one in several}
     answers: dict[str, str] = {}
     for place, row in enumerate(table.to_dict("records"), 1):
         question, answer = row["id"].strip(), row["answer"]
-        if not answer.strip():
+        if not answer.strip() and answer not in names:
             continue
         for role in campaign.pool.question_names():
             name = row.get(role, "").strip()
