@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
-from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Float
 from numpyro.distributions import biject_to, constraints
@@ -50,25 +49,6 @@ def unwrapped(fn: dist.Distribution) -> dist.Distribution:
     while isinstance(fn, (dist.ExpandedDistribution, dist.Independent)):
         fn = fn.base_dist
     return fn
-
-
-def white(base: Any, value: Any) -> Array:
-    """Normal vectors in units of their distribution."""
-    if isinstance(base, dist.MultivariateNormal):
-        apart = (value - base.loc)[..., None]
-        solved: Array = solve_triangular(base.scale_tril, apart, lower=True)
-        return solved[..., 0]
-    return jnp.asarray((value - base.loc) / base.scale)
-
-
-def coloured(base: Any, white: Array) -> tuple[Array, Array]:
-    """Vectors of which these are the white ones, and the log volume element."""
-    if isinstance(base, dist.MultivariateNormal):
-        volume = jnp.log(jnp.diagonal(base.scale_tril, axis1=-2, axis2=-1))
-        vectors = base.loc + (base.scale_tril @ white[..., None])[..., 0]
-    else:
-        volume, vectors = jnp.log(base.scale), base.loc + base.scale * white
-    return jnp.asarray(vectors), jnp.broadcast_to(volume, white.shape).sum()
 
 
 class Correlated(dist.Distribution):

@@ -19,7 +19,7 @@ from numpyro.distributions.transforms import biject_to
 from numpyro.infer.reparam import Reparam
 from numpyro.infer.util import unconstrain_fn
 
-from raters.distributions.correlated import coloured, unwrapped, white
+from raters.distributions.correlated import unwrapped
 from raters.errors.validation import boolean, plain_whole, share
 from raters.inference import modes
 from raters.inference.base import Backend, Draws, Start, last_draws, numpy_seeds, progress_bar
@@ -27,6 +27,7 @@ from raters.inference.polya_gamma import line
 from raters.model import Model, Own, Scale, Values, facts_of
 from raters.program import Program, Supports, inside, log_prior, trace
 from raters.program.placing import first_unit
+from raters.program.vectors import coloured, white
 
 # Steps between two updates of the progress bar.
 _BLOCK = 100

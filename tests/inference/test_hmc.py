@@ -18,10 +18,10 @@ from numpyro.handlers import seed, trace
 from scipy.special import expit
 
 import raters as rt
-from raters.distributions.correlated import coloured
 from raters.inference.polya_gamma import hmc, levels, plans, sweep, unconstrained
 from raters.inference.polya_gamma.sums import How
 from raters.program import log_joint, placing, start_of
+from raters.program.vectors import coloured
 from raters.terms import Rewards, Term
 
 _FLAT = rt.BTL(reward_scale=2.0)

@@ -12,7 +12,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
-from raters.distributions.correlated import coloured, unwrapped, white
+from raters.distributions.correlated import unwrapped
 from raters.inference.arrays import Scalar, Sites
 from raters.inference.polya_gamma import latent_classes, line, ties
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT, prior
@@ -29,6 +29,7 @@ from raters.inference.polya_gamma.sums import (
 from raters.inference.polya_gamma.unconstrained import coordinates, is_unbounded, maximised, placed
 from raters.model import Own, Values, facts_of
 from raters.program import Program, densities, placing, trace
+from raters.program.vectors import coloured, white
 
 # Largest numbers of visits of orbits and free sites in a Gibbs sweep, and of steps along a line in
 # all. At 20,000 votes ten visits cost a fifth of the Pólya-Gamma draws, and doubled to quadrupled
