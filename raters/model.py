@@ -419,6 +419,11 @@ def facts_of[Fact](model: Model[Any], kind: type[Fact]) -> tuple[Fact, ...]:
     return tuple(one for one in model.facts if isinstance(one, kind))
 
 
+def own_sites(model: Model[Any]) -> tuple[str, ...]:
+    """Sites of the vectors of single judges."""
+    return tuple(one.site for one in facts_of(model, Own))
+
+
 def read_by(model: Model[Any], data: Any, like: Any = None) -> Any:
     """Data as a model takes them, of what a user passes to a verb."""
     return model.read(data, like) if isinstance(model, Reading) else data

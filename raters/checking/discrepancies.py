@@ -108,7 +108,7 @@ class Discrepancy:
         return self.prepare.__name__
 
     def mend(self, model: Model[Any], is_high: bool) -> str:
-        """What would mend it in a model; empty where nothing is known to."""
+        """Remedy in a model; empty where none is known."""
         mends = self.mends if is_high or self.low_mends is None else self.low_mends
         return "; ".join(text for has, text in mends if not _has(model, has))
 

@@ -49,7 +49,7 @@ class Votes(dist.BinomialLogits):
         return constraints.interval(0.0, self.total_count)
 
     def log_prob(self, value: Any) -> jax.Array:
-        """Log-probability, of which value and slope cost a third and a half of NumPyro's."""
+        """Log-probability of a number of votes."""
         number = jnp.asarray(self.total_count, float)
         ways = gammaln(number + 1) - gammaln(value + 1) - gammaln(number - value + 1)
         return ways + _of_logits(self.logits, value, self.total_count)

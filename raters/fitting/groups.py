@@ -22,9 +22,9 @@ from raters.fitting.result import draws_of, in_double, lead_coords, program_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array
 from raters.kinds import kind_of
-from raters.model import Model, Values, identify
+from raters.model import Model, Values, identify, own_sites
 from raters.program import Program, left_out_log_probs, models_of, prior_draws, trace
-from raters.program.vectors import log_likelihoods, own_sites
+from raters.program.vectors import log_likelihoods
 
 Group = Literal["posterior_predictive", "prior", "prior_predictive", "log_prior", "log_likelihood"]
 _OF_PRIOR = {"prior", "prior_predictive", "log_prior"}
@@ -275,7 +275,7 @@ def log_likelihood(model: Model[Any], result: xr.DataTree, *, by: str | None = N
     if by not in possible:
         choices = f"choose one of {', '.join(map(repr, possible))}"
         refuse("by", by, expected=choices)
-    if by == data.judge and own_sites(program):
+    if by == data.judge and own_sites(program.model):
         return _with(result, _integrated(program, result))
     table = pointwise(program, result)
     if by != program.unit:

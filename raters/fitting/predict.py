@@ -21,10 +21,10 @@ from raters.errors.validation import checked
 from raters.fitting.result import check_data, draws_of, lead_coords, program_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import name_text, names_array, plural, shorten
-from raters.model import Model, Values, read_by
+from raters.model import Model, Values, own_sites, read_by
 from raters.program import Program, answer_probs, class_probs, class_weights, responsibility
 from raters.program.densities import left_out_responsibility
-from raters.program.vectors import factors, own_sites
+from raters.program.vectors import factors
 
 # Probabilities of classes are computed for up to this many numbers (1.6 GB).
 _MOST = 400_000_000
@@ -218,7 +218,7 @@ _VECTORS = 64
 
 def newcomers(program: Program[Any], questions: Any) -> tuple[Any, ...]:
     """Return the judges of questions who were not in the fit, where they can be answered for."""
-    if not own_sites(program):
+    if not own_sites(program.model):
         return ()
     judge = program.data.judge
     known = set(map(name_text, program.data.coords[judge]))
@@ -231,7 +231,7 @@ def with_newcomers(program: Program[Any], draws: Values, number: int) -> Iterato
     """Yield draws in which newcomers have vectors, spread evenly over the population."""
     from scipy.stats import qmc
 
-    own = own_sites(program)
+    own = own_sites(program.model)
     widths = [draws[name].shape[-1] for name in own]
     row = jax.tree.map(jnp.asarray, program.data.first_unit())
     factor = np.asarray(_factors(program.model, own, row, draws))

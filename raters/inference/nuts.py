@@ -24,7 +24,7 @@ from raters.errors.validation import boolean, plain_whole, share
 from raters.inference import modes
 from raters.inference.base import Backend, Draws, Start, last_draws, numpy_seeds, progress_bar
 from raters.inference.polya_gamma import line
-from raters.model import Model, Own, Scale, Values, facts_of
+from raters.model import Model, Scale, Values, own_sites
 from raters.program import Program, Supports, inside, log_prior, trace
 from raters.program.placing import first_unit
 from raters.program.vectors import coloured, white
@@ -55,18 +55,17 @@ def _white_name(site: str) -> str:
 
 def whitened_program(model: Model[Any]) -> Callable[..., None]:
     """Return the program of a model, its vectors of single judges in units of their scales."""
-    if not facts_of(model, Own):
+    if not (sites := own_sites(model)):
         return model
-    config = {own.site: _Whitened() for own in facts_of(model, Own)}
-    return numpyro.handlers.reparam(model, config=config)
+    return numpyro.handlers.reparam(model, config=dict.fromkeys(sites, _Whitened()))
 
 
 def whitened(model: Model[Any], data: Any, values: Values) -> Values:
     """Return the values of the sites that this program samples."""
     sampled = dict(values)
-    for own in facts_of(model, Own):
-        sampled[_white_name(own.site)] = _white(model, own.site, data, values)
-        del sampled[own.site]
+    for site in own_sites(model):
+        sampled[_white_name(site)] = _white(model, site, data, values)
+        del sampled[site]
     return sampled
 
 

@@ -25,7 +25,7 @@ from raters.judgements.choices import Choices
 from raters.judgements.counts import ranks
 from raters.judgements.names import name_text, names_array
 from raters.kinds.sections import shown, signs
-from raters.model import Model, Own, axis_names_of, facts_of
+from raters.model import Model, axis_names_of, own_sites
 from raters.models import choices as models
 from raters.models.choices import LatentClassLogit, MixedLogit, MultinomialLogit, NestedLogit
 from raters.program import Program
@@ -167,7 +167,7 @@ def terms(context: kinds.AuditContext) -> kinds.Section:
     """Coefficients, constants and other parameters of the model, in the user's units."""
     frame = coefficients(context.program, context.result, context.level).to_dataframe()
     # Of each chooser there are many.
-    everybodys = {site.site for site in facts_of(context.program.model, Own)}
+    everybodys = own_sites(context.program.model)
     frame = frame.reset_index().loc[lambda rows: ~rows["parameter"].isin(everybodys)]
     spread = frame["parameter"].str.endswith("spread")
     return kinds.Section(

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from scipy.special import ndtri
 
 from raters.distributions.correlated import unwrapped
-from raters.model import Model, Own, Values, facts_of
+from raters.model import Model, Values, own_sites
 from raters.program.densities import pointwise_log_likelihood
 from raters.program.program import Program
 from raters.program.traces import trace
@@ -43,11 +43,6 @@ def _factor(fn: dist.Distribution) -> Array:
     return jnp.diag(jnp.atleast_2d(fn.scale)[0])
 
 
-def own_sites(program: Program[Any]) -> Sites:
-    """Return the sites of such vectors."""
-    return tuple(one.site for one in facts_of(program.model, Own))
-
-
 def log_likelihoods(
     program: Program[Any], draws: Values
 ) -> tuple[Float[np.ndarray, "draw judge"], float]:
@@ -55,7 +50,7 @@ def log_likelihoods(
     out by importance sampling, and the standard error of the sum over judges."""
     from scipy.stats import qmc
 
-    own, rng = own_sites(program), np.random.default_rng(0)
+    own, rng = own_sites(program.model), np.random.default_rng(0)
     with jax.enable_x64(True):
         draws = {name: jnp.asarray(value, float) for name, value in draws.items()}
         vectors = np.concatenate([draws[name] for name in own], axis=-1)

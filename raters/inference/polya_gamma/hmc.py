@@ -26,7 +26,7 @@ from raters.inference.polya_gamma.levels import Level, level_step, levels_of
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block
 from raters.inference.polya_gamma.sums import How, Reading, sums_of
-from raters.model import Own, Scale, Translation, Values, facts_of
+from raters.model import Scale, Translation, Values, own_sites
 from raters.program import Program, Supports, log_prior, placing, scattered, start_of
 
 # Trajectories of a compiled run, after each of which the bar shows progress.
@@ -284,7 +284,7 @@ def _advance(
     """Run at most `_BLOCK` trajectories of a chain; return the sums of their places, and of their
     squared slopes along hyper-parameters, too."""
     row = data.take(slice(0, 1))
-    hyper = numbers_of(plan.supports, like, [name for name in plan.hyper if name in plan.supports])
+    hyper = numbers_of(plan.supports, like, plan.hyper)
 
     def flat_at(like: Values, metric: Metric, place: Flat, moves: Array) -> Flat:
         values = unconstrained.sites_at(plan.supports, like, metric.unconstrained(place))[0]
@@ -307,9 +307,8 @@ def _advance(
     singly = narrowed((data, like))
     slope = jax.grad(density, 2)
 
-    def prior(flat: Flat) -> Scalar:
-        values, volume = unconstrained.sites_at(plan.supports, like, flat)
-        return log_prior(plan.model, row, like | values) + volume
+    # Hyper-parameters are those of priors alone, so that one row is as good as all.
+    at_row = partial(unconstrained.log_density, plan.model, plan.supports, row, like)
 
     def trajectory(index: int, carry: tuple[State, Any, Any]) -> tuple[State, Any, Any]:
         state, total, fields = carry
@@ -363,7 +362,7 @@ def _advance(
         flat = jnp.where(follows, moved, flat)
         values = unconstrained.sites_at(plan.supports, like, flat)[0]
         state = state._replace(flat=flat, key=key)
-        slopes = jnp.zeros_like(flat).at[hyper].set(jax.grad(prior)(flat)[hyper])
+        slopes = jnp.zeros_like(flat).at[hyper].set(jax.grad(at_row)(flat)[hyper])
         total += jnp.stack([flat, slopes**2])
         state = jax.tree.map(partial(jnp.where, adapt), _adapted(state, rate), state)
         drawn = values, (error > _DIVERGENT, energy, number, rate)
@@ -495,23 +494,23 @@ class Metric(NamedTuple):
     position: Float[Array, " scale"]
     near: Int[Array, " near"] | None = None
     spread: Flat | None = None
-    slope: Float[Array, "near coordinate"] | float = 0.0
+    slope: Float[Array, "near coordinate"] | None = None
 
     def unconstrained(self, place: Flat) -> Flat:
         """Return the unconstrained coordinates of a place."""
-        if self.near is None or self.spread is None:
+        if self.near is None or self.spread is None or self.slope is None:
             return self.centre + self.inverse @ place
         near = self.inverse @ place[self.near]
-        flat = self.centre + self.spread * place - jnp.dot(near, self.slope)
+        flat = self.centre + self.spread * place - near @ self.slope
         return flat.at[self.near].set(self.centre[self.near] + near)
 
     def place(self, flat: Flat) -> Flat:
         """Return the place at unconstrained coordinates."""
         apart = flat - self.centre
-        if self.near is None or self.spread is None:
+        if self.near is None or self.spread is None or self.slope is None:
             return self.root @ apart
         near = apart[self.near]
-        far = (apart + jnp.dot(near, self.slope)) / jnp.where(self.spread > 0, self.spread, jnp.inf)
+        far = (apart + near @ self.slope) / jnp.where(self.spread > 0, self.spread, jnp.inf)
         return far.at[self.near].set(self.root @ near)
 
     @property
@@ -567,7 +566,7 @@ def _root(mass: Matrix, full: Matrix) -> tuple[Matrix, Matrix]:
 def _near_sites(plan: Plan, like: Values) -> Supports:
     """Return the supports of sites that together have few coordinates: all but the largest, vectors
     of single judges, and, of choices, the hyper-parameters, which are drawn by slices alone."""
-    far = {*held_sites(plan), *(own.site for own in facts_of(plan.model, Own))}
+    far = {*held_sites(plan), *own_sites(plan.model)}
     moved = [name for name in plan.supports if name not in far]
     kept = sorted(moved, key=lambda name: jnp.size(like[name]))
     while sum(jnp.size(like[name]) for name in kept) > DENSE_LIMIT:

@@ -27,7 +27,7 @@ from raters.inference.polya_gamma.sums import (
     sums_of,
 )
 from raters.inference.polya_gamma.unconstrained import coordinates, is_unbounded, maximised, placed
-from raters.model import Own, Values, facts_of
+from raters.model import Values, own_sites
 from raters.program import Program, densities, placing, trace
 from raters.program.vectors import coloured, white
 
@@ -192,7 +192,7 @@ def visit_free(plan: Plan, row: Any, data: Any, values: Values, key: Array, draw
 def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> Values:
     """Draw hyper-parameters by slices together with the entries that they govern, whose distances
     from their prior means stay the same in standard deviations of their priors."""
-    if vectors := tuple(own.site for own in facts_of(plan.model, Own)):
+    if vectors := own_sites(plan.model):
         return _woven_vectors(plan, vectors, row, data, values, key)
     blocks = [block for block, tie in zip(plan.blocks, plan.ties, strict=True) if tie is None]
     blocks = [block for block in blocks if block.kind != "counts" and block.column == 0]
