@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import unicodedata
@@ -87,8 +88,11 @@ def check_once(names: Iterable[Any], parameter: str) -> None:
 
 def alike(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
     """Names as whole numbers if all groups' are, else all as text: 1 and "1" are one name."""
-    if all(_is_whole(value) for group in groups for value in group):
-        return [[int(value) for value in group] for group in groups]
+    values = list(itertools.chain(*groups))
+    # Of plain numbers, which may be many, the largest and the smallest tell.
+    several = (min(values), max(values)) if set(map(type, values)) == {int} else values
+    if all(map(_is_whole, several)):
+        return [list(map(int, group)) for group in groups]
     return [[name_text(value) for value in group] for group in groups]
 
 

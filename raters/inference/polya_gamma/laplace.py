@@ -155,15 +155,20 @@ def _by_block(plan: Plan, data: Any, mode: Values, number: int, rng: Rng) -> Val
     """Draw each block from its conditional at the mode, given the expected classes."""
     classes = latent_classes.expected(plan.model, data, mode)[0]
     how = How.of("curvature", data, MODE_LIMIT)
-    drawn = _block_draws(plan, how, data, mode, {"": classes}, jax_keys(rng, number))
-    return {name: np.array(drawn[name]) for name in mode}
+    drawn, counts = _block_draws(plan, how, data, mode, {"": classes}, jax_keys(rng, number))
+    draws = {name: np.array(drawn[name]) for name in mode}
+    for site, parameters in counts.items():
+        draws[site] = latent_classes.sampled_on_host(parameters, number, rng)
+    return draws
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _block_draws(
     plan: Plan, how: How, data: Any, mode: Values, classes: Any, keys: Array
-) -> Values:
-    """Return draws of all sites, those of each block by each key."""
+) -> tuple[Values, dict[str, latent_classes.Parameters]]:
+    """Return draws of all sites, those of each block by each key, and parameters of Dirichlet and
+    Beta conditionals, of which there are none yet."""
+    counted = {}
     draws = {name: jnp.repeat(value[None], len(keys), 0) for name, value in mode.items()}
     for place, block in enumerate(plan.blocks):
         (reading,) = readings = sweep.readings_of(plan, place, data, mode, classes)
@@ -171,12 +176,15 @@ def _block_draws(
         if block.kind == "counts":
             prior = latent_classes.site_prior(reading.model, data, mode, block.sites[0])
             counts = sweep.counts_of(readings)
+            if len(counts) < latent_classes.OF_MIXTURE:
+                counted[block.sites[0]] = counts
+                continue
             drawn = jax.lax.map(partial(latent_classes.sampled, prior, counts), keys)
         else:
             sums = [sums_of(reading, None, how)]
             drawn = drawn_by_each(readings, sums, block.flat(mode), keys, how)
         draws = jax.vmap(block.placed)(draws, drawn.reshape(len(keys), -1))
-    return draws
+    return draws, counted
 
 
 # -------------------------------------------------------------------------------- of log-odds

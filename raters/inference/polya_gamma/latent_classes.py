@@ -9,12 +9,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.distributions import RowMixture
 from raters.distributions.labels import TypeMixture, log_beta
-from raters.inference.arrays import Classes, PerRow, Scalar, Sites
+from raters.inference.arrays import Classes, PerDraw, PerRow, Rng, Scalar, Sites
 from raters.inference.polya_gamma import augmentation
 from raters.model import Model, Values
 from raters.program import Program, trace
@@ -205,10 +206,22 @@ def sampled(fn: Any, parameters: Parameters, key: Array) -> Array:
         parameters = (_given(parameters, component),)
     whole = len(parameters) == 1
     drawn = augmentation.gamma(key, parameters[0] if whole else jnp.stack(parameters, -1))
-    drawn = jnp.maximum(drawn, 1e-300)
+    return _normalised(drawn, whole)
+
+
+def _normalised(drawn: Any, whole: bool) -> Any:
+    """Return Gamma variables as a Dirichlet variable, or as the first entry of one."""
+    drawn = drawn.clip(1e-300)
     probs = drawn / drawn.sum(-1, keepdims=True)
     # Below 1, so that log-odds are finite.
-    return probs if fn.event_shape else jnp.minimum(probs[..., 0], 1 - 1e-16)
+    return probs if whole else probs[..., 0].clip(max=1 - 1e-16)
+
+
+def sampled_on_host(parameters: Parameters, number: int, rng: Rng) -> PerDraw:
+    """Draw so many times from a Dirichlet or Beta conditional, in a tenth of the time."""
+    whole = len(parameters) == 1
+    shape = np.asarray(parameters[0]) if whole else np.stack(parameters, -1)
+    return _normalised(rng.standard_gamma(shape, (number, *shape.shape)), whole)
 
 
 def moved(model: Model[Any], data: Any, values: Values, sites: Sites, key: Array) -> Values:
