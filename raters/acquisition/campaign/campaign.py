@@ -18,7 +18,7 @@ from raters.acquisition.campaign import journal as journals
 from raters.acquisition.campaign.fits import Fits
 from raters.acquisition.campaign.journal import Journal, Question, Seen, Snapshot, TellResult
 from raters.acquisition.campaign.ledger import Account, Decision, Ledger, Stream
-from raters.acquisition.campaign.settings import GivenRule, Rule, Setup, rule_of, stored_data
+from raters.acquisition.campaign.settings import GivenRule, Setup, rebuilt, stored_data
 from raters.acquisition.campaign.stopping import ExpectedAccuracy, ExpectedTau, OrderIsRight, Stop
 from raters.acquisition.policy import Policy, chooses_at_random
 from raters.acquisition.posterior import Posterior
@@ -101,9 +101,8 @@ class Campaign:
     again : bool, optional
         Whether an annotator may be asked a question again that they have answered. By default True
         for comparisons and False for labels.
-    stop : callable, optional
-        A rule such as ``rt.acquisition.ExpectedTau(0.9)``: from a `Posterior`, whether to stop.
-        False removes the rule of the journal.
+    stop : Stop, optional
+        A rule such as ``rt.acquisition.ExpectedTau(0.9)``; False removes that of the journal.
     seed : int
 
     Examples
@@ -153,7 +152,7 @@ class Campaign:
         journal = Journal.start(path, identity, settings, setup.parts())
         if data is None:
             setup = setup._replace(base=stored_data(journal, "data"))
-        self._set(journal, setup, rule_of(journal, stop))
+        self._set(journal, setup)
 
     @classmethod
     def open(
@@ -169,16 +168,16 @@ class Campaign:
         of other packages can be reopened once the module that defines them is imported."""
         journal = Journal(path)
         setup = Setup.stored(journal)
-        rule = rule_of(journal, stop)
         journal.change(setup.settings(batch_size, budget, stop))
         campaign = cls.__new__(cls)
-        campaign._set(journal, setup, rule)
+        campaign._set(journal, setup)
         return campaign
 
-    def _set(self, journal: Journal, setup: Setup, stop: Rule | None) -> None:
+    def _set(self, journal: Journal, setup: Setup) -> None:
         self._journal = journal
         self.model, self.pool, self._base, self.backend, self.policy, self.again, self.seed = setup
-        self.stop = stop
+        rule = journal.settings["stop"]
+        self.stop: Stop | None = rebuilt(rule, Stop, "stop") if rule else None
         self._ledger = Ledger(self.pool, self._base, self.policy, self.again)
         self._lock = RLock()
         self._result = np.full(1, -1.0), xr.DataTree()  # the answers that it is of
@@ -468,8 +467,6 @@ class Campaign:
         posterior = dataclasses.replace(
             self._posterior(snapshot, always=True), pool=pool, cost=self._ledger.cost
         )
-        if not isinstance(self.stop, Stop):
-            return f"the stopping rule is met: {self.stop!r}" if self.stop(posterior) else None
         value = self.stop.value(posterior)
         met = self.stop.met(value)
         return f"the stopping rule is met: {self.stop.describe(value)}" if met else None

@@ -46,10 +46,6 @@ class Stop(abc.ABC):
         """Describe a value and the threshold in words."""
         return f"{self!r}, and it is {value:.3f}"
 
-    def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise unless the rule has a meaning here, and can be met with so many draws."""
-        self.value(posterior)
-
     def __call__(self, posterior: Posterior) -> bool:
         """True if the campaign stops."""
         return self.met(self.value(posterior))
@@ -84,11 +80,6 @@ class Several(Stop):
     def describe(self, value: float) -> str:
         """Describe the value in words."""
         return f"{value:g} of {f' {self.word} '.join(map(repr, self.rules))}"
-
-    def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise the error of the first rule that has no meaning."""
-        for rule in self.rules:
-            rule.check(posterior, draws)
 
 
 @dataclass(frozen=True)
@@ -134,6 +125,10 @@ class OrderIsRight(_AtLeast):
     def value(self, posterior: Posterior) -> float:
         """Share of draws with the order of the means, with one further draw that disagrees."""
         reward, weight = _rewards(posterior)
+        if self.at_least > 1 - 1 / (len(weight) + 1):
+            problem = f"would never be met by {len(weight)} draws"
+            such = "rt.acquisition.ExpectedTau(0.99)"
+            refuse("at_least", self.at_least, problem, "ask for less", instead=such)
         drawn, estimate = (
             np.argsort(-values, axis=-1, kind="stable") for values in (reward, weight @ reward)
         )
@@ -142,15 +137,6 @@ class OrderIsRight(_AtLeast):
             drawn, estimate = (np.sort(order[..., : self.top], -1) for order in (drawn, estimate))
         number = min(posterior.effective_draws, posterior.independent)
         return float(weight[(drawn == estimate).all(1)].sum()) * number / (number + 1)
-
-    def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise unless the model has one order, and so many draws show the probability."""
-        if self.at_least > 1 - 1 / (draws + 1):
-            most = np.floor(1e3 * (1 - 1 / (draws + 1))) / 1e3
-            problem = f"would never be met: the {draws} draws of a fit show at most {most:g}"
-            such = "rt.acquisition.ExpectedTau(0.99)"
-            refuse("at_least", self.at_least, problem, "ask for less", instead=such)
-        self.value(posterior)
 
 
 @dataclass(frozen=True)
@@ -193,14 +179,10 @@ class ExpectedAccuracy(_AtLeast):
 
     def value(self, posterior: Posterior) -> float:
         """Mean over items of the probability of the most probable class."""
-        self.check(posterior, 0)
-        return float(posterior.true_classes().max(-1).mean())
-
-    def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise unless the model has classes of items."""
         if not posterior.program.has_truth:
             problem, such = "is of true classes, and the model has none", "ExpectedTau(0.9)"
             refuse("at_least", self.at_least, problem, "choose another rule", instead=such)
+        return float(posterior.true_classes().max(-1).mean())
 
 
 @dataclass(frozen=True)
