@@ -229,8 +229,8 @@ class Campaign:
             ids = None
             while ids is None:  # when another process has written since: questions may be its
                 account = self._account()
-                questions, known = self._choose(account, size, judges), len(account.snapshot)
-                ids = self._journal.ask(questions, known=known) if questions else []
+                questions = self._choose(account, size, judges)
+                ids = questions and self._journal.ask(questions, known=len(account.snapshot))
         rows = np.array([question.row for question in questions], int)
         scores = np.array([question.score for question in questions], float)
         return self._ledger.table(ids, rows, scores)
@@ -258,9 +258,7 @@ class Campaign:
         return questions
 
     @checked
-    def consider(
-        self, question: Judgements | Mapping[str, Any], *, rate: float | None = None
-    ) -> Decision:
+    def consider(self, question: Mapping[str, Any], *, rate: float | None = None) -> Decision:
         """Decide whether to ask a question that arrives, or to let it go (stream-based sampling).
 
         The question is scored by the policy together with the 300 that arrived last, and asked if
@@ -271,8 +269,8 @@ class Campaign:
 
         Parameters
         ----------
-        question : Judgements or mapping
-            One question of the pool: one row, or the names in the columns that `ask` gives, such as
+        question : mapping
+            The names of one question of the pool in the columns that `ask` gives, such as
             ``{"first": "tea", "second": "milk", "by": "ann"}``.
         rate : float, optional
             Share of the questions that are asked; 0.1 at first, and kept where it is not given.

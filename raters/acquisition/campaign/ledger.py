@@ -17,7 +17,6 @@ from raters.acquisition.policy import Policy, chooses_at_random
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions.pool import seed_of
 from raters.errors import refuse_data
-from raters.errors.validation import instance
 from raters.judgements.base import Judgements
 from raters.judgements.display import display_name
 
@@ -82,23 +81,16 @@ class Ledger:
             return f"its answer costs {cost:g}, and {left:.6g} of the budget is left"
         return None
 
-    def row_of(self, question: Any) -> int:
-        """Row of the pool that holds a question."""
-        pool, judge = self.pool, self.judge
+    def row_of(self, question: Mapping[str, Any]) -> int:
+        """Row of the pool that holds a question, by its names."""
+        pool = self.pool
         columns = list(pool.rows(slice(0, 1)).question_names())
-        such = f"question={dict.fromkeys(columns, '...')}"
-        if not isinstance(question, Mapping):
-            instance("question", question, type(pool), "a question", such)
-            if question.num_rows != 1:
-                problem, expected = f"holds {question.num_rows} rows", "give one question at a time"
-                refuse_data("question", problem=problem, expected=expected)
-            asked = question.asked_of(pool).question_names()
-            question = {name: column[0] for name, column in asked.items()}
         if set(question) != set(columns):
             expected = f"give a name for each of {', '.join(columns)}"
+            such = f"question={dict.fromkeys(columns, '...')}"
             refuse_data("question", question, expected=expected, instead=such)
         by = [code for code, name in enumerate(pool.judges) if name == question["by"]]
-        rows = np.flatnonzero(np.isin(judge, by))
+        rows = np.flatnonzero(np.isin(self.judge, by))
         table, ways = pool.rows(rows).question_names(), [dict(question)]
         if pool.pair is not None and pool.exchangeable:
             first, second = pool.pair

@@ -132,4 +132,3 @@ def rebuilt(text: str, kind: type, name: str) -> Any:
         problem = f"of the journal does not come back: {thing}"
         refuse(name, problem=problem, expected="give what the campaign started with")
     return thing
-

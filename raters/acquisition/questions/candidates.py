@@ -13,7 +13,7 @@ from jaxtyping import Bool, Int, Num
 from raters.acquisition.questions.numbered import Abilities, Available, sample, shape_of, subsets
 from raters.acquisition.questions.pool import check_askable
 from raters.errors import refuse, refuse_data
-from raters.errors.validation import boolean, one_of, seed_number, whole
+from raters.errors.validation import boolean, checked, seed_number, whole
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
@@ -48,29 +48,24 @@ class Candidates:
         >>> rt.Candidates.of(votes).num_rows
         18
         """
-        questions, limit, seed = kind_of(data).questions, 2**63, 0
-        if questions is None:
-            check_askable(data, "data")
-            questions = _combinations
-            limit, seed = options.pop("limit", 1_000_000), options.pop("seed", 0)
-            _check_options(True, limit, seed)
-        parameters = inspect.signature(questions).parameters
-        if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
-            return questions(data, **options)
-        pool = questions(data, **{name: options[name] for name in options if name in parameters})
+        limit, seed = options.get("limit", 1_000_000), options.get("seed", 0)
+        whole("limit", limit)
+        seed_number(seed)
+        questions = kind_of(data).questions or _combinations
+        known = inspect.signature(questions).parameters
+        pool = questions(data, **{name: options[name] for name in options if name in known})
         keep = np.ones(pool.num_rows, bool)
-        for name in options.keys() - parameters.keys():
+        for name in options.keys() - known.keys() - {"limit", "seed"}:
             keep &= _about(pool, name, options[name])
         if not keep.any():
             _refuse_all("again")
-        if keep.all() and len(keep) <= limit:
-            return pool
         rows = np.flatnonzero(keep)
         if len(rows) > limit:
             rows = np.sort(np.random.default_rng(seed).choice(rows, limit, replace=False))
-        return pool.rows(rows)
+        return pool if len(rows) == pool.num_rows else pool.rows(rows)
 
     @staticmethod
+    @checked
     def pairs(
         votes: Comparisons | None = None,
         *,
@@ -121,13 +116,9 @@ class Candidates:
         if votes is None:
             names = names_given(items, "item"), names_given(annotators, "annotator")
             votes = Comparisons(*(np.zeros(0, np.int32),) * 3, None, None, *names)
-        _check_kind(votes, Comparisons)
+        whole("limit", limit)
         if ties is not None:
-            one_of("ties", ties, ("keep",))
             votes = votes.with_ties()
-        _check_options(True, limit, seed)
-        if mask is not None and not callable(mask):
-            refuse_data("mask", mask, expected="it must be a function of two arrays")
         chosen = codes_given(items, votes.items, "item")
         judges = codes_given(annotators, votes.annotators, "annotator")
         if len(chosen) < 2:
@@ -162,6 +153,7 @@ class Candidates:
         return dataclasses.replace(asked, stratum=stratum.astype(np.int32), strata=votes.strata)
 
     @staticmethod
+    @checked
     def labels(
         labels: Labels | None = None,
         *,
@@ -206,8 +198,7 @@ class Candidates:
         elif classes is not None:
             problem = "is for questions before there are labels, and these labels have classes"
             refuse_data("classes", classes, problem, "leave it out")
-        _check_kind(labels, Labels)
-        _check_options(again, limit, seed)
+        whole("limit", limit)
         item = codes_given(items, labels.items, "item")
         annotator = codes_given(annotators, labels.annotators, "annotator")
         abilities = Abilities.of(available, item, annotator, labels)
@@ -232,6 +223,7 @@ class Candidates:
         )
 
     @staticmethod
+    @checked
     def sets(
         rankings: Rankings | None = None,
         *,
@@ -279,8 +271,7 @@ class Candidates:
             names = names_given(annotators, "annotator"), names_given(items, "item")
             none, nothing = np.zeros(0, np.int32), np.zeros((0, 0), np.int32)
             rankings = Rankings(none, none, None, nothing, nothing, *names)
-        _check_kind(rankings, Rankings)
-        _check_options(again, limit, seed)
+        whole("limit", limit)
         codes = codes_given(items, rankings.items, "item")
         judges = codes_given(annotators, rankings.annotators, "annotator")
         rng = np.random.default_rng(seed)
@@ -299,14 +290,9 @@ class Candidates:
         return pool
 
 
-def _check_options(again: bool, limit: int, seed: int) -> None:
-    boolean("again", again)
-    whole("limit", limit)
-    seed_number(seed)
-
-
 def _combinations[Data: Judgements](data: Data, *, again: bool | None = None) -> Data:
     """Every combination of names, or every question asked, for each judge who did not answer."""
+    check_askable(data, "data")
     again = type(data).again if again is None else again
     boolean("again", again)
     real = data.unpadded()
@@ -365,14 +351,6 @@ def _bodies(asked: Judgements, judge: str) -> dict[str, Num[np.ndarray, "body ..
         return {name: codes.ravel().astype(np.int32) for name, codes in every}
     rows = np.sort(np.unique(asked.about(), return_index=True)[1])
     return {name: column[rows] for name, column in columns.items()}
-
-
-def _check_kind(data: Any, container: type) -> None:
-    """Raise `DataError` unless the data are of the kind of this container."""
-    if kind_of(data).data is not container:
-        check_askable(data, "data")
-        expected, such = f"it must be {container.__name__}", "rt.Candidates.of(data)"
-        refuse_data("data", data, expected=expected, instead=such)
 
 
 # ---------------------------------------------------------------- names and abilities
