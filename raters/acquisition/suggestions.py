@@ -209,7 +209,8 @@ def synthesize(
     whole("starts", starts)
     whole("draws", draws, least=2)
     posterior = Posterior.of(model, result, draws=draws, seed=seed)
-    judges = pools.codes_of(annotators, posterior.data, "annotators")
+    data = posterior.data
+    judges = pools.codes_of(annotators, data.judges, data.judge, "annotators")
     asked = _described(posterior, judges)
     low, high = _box(asked, bounds)
     screened = low + (high - low) * qmc.Sobol(len(low), rng=seed).random(_SCREENED)

@@ -24,7 +24,7 @@ from raters.acquisition.policy import Policy, chooses_at_random
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
 from raters.errors import DataError, SettingError, refuse_data
-from raters.errors.validation import boolean, checked, instance, is_list, seed_number, share, whole
+from raters.errors.validation import boolean, checked, instance, seed_number, share, whole
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data, check_model
 from raters.inference import Backend
@@ -224,13 +224,14 @@ class Campaign:
         """
         size = self.batch_size if number is None else number
         whole("number", size)
-        judges = pools.codes_of(annotator, self.pool, "annotator")
+        judges = pools.codes_of(annotator, self.pool.judges, self.pool.judge, "annotator")
         with self._lock:
             ids = None
             while ids is None:  # when another process has written since: questions may be its
                 account = self._account()
                 questions = self._choose(account, size, judges)
-                ids = questions and self._journal.ask(questions, known=len(account.snapshot))
+                known = len(account.snapshot)
+                ids = self._journal.ask(questions, known=known) if questions else []
         rows = np.array([question.row for question in questions], int)
         scores = np.array([question.score for question in questions], float)
         return self._ledger.table(ids, rows, scores)
@@ -331,8 +332,8 @@ class Campaign:
         if isinstance(answers, str) and answer is not None:
             answers = {answers: answer}
         elif not isinstance(answers, Mapping) or answer is not None:
-            expected, such = "give an id and an answer, or a mapping", "{'a3f1-1': 'first'}"
-            refuse_data("answers", answers, expected=expected, instead=such)
+            such = "{'a3f1-1': 'first'}"
+            refuse_data("answers", answers, expected="map ids to answers", instead=such)
         rows, outcomes = self._journal.read().row.tolist(), dict[int, float]()
         for question, words in answers.items():
             place = self._journal.place_of(question, len(rows))
@@ -344,8 +345,8 @@ class Campaign:
                 raise DataError(f"question {question}: {error}. Nothing was written") from error
             if outcome is None:
                 possible = shorten(map(repr, self.pool.answer_words(rows[place - 1])), 10)
-                expected = f"it must be one of {possible}; nothing was written"
-                refuse_data("answers", words, f"is no answer to question {question}", expected)
+                problem = f"is no answer to question {question}, and nothing was written"
+                refuse_data("answers", words, problem, f"it must be one of {possible}")
             outcomes[place] = float(outcome)
 
         def words_of(place: int, outcome: float) -> str:
@@ -353,17 +354,18 @@ class Campaign:
 
         return self._journal.tell(outcomes, correct=correct, words_of=words_of)
 
+    @checked
     def withdraw(self, ids: str | Iterable[str]) -> tuple[str, ...]:
         """Withdraw open questions, and return the ids of those that were open: their cost is free
         again, and they may be asked anew. Answers that come later still count."""
-        if not isinstance(ids, str) and not is_list(ids):
-            expected = "give the id of a question, or several"
-            refuse_data("ids", ids, expected=expected, instead="['a3f1-1']")
         return self._journal.withdraw([ids] if isinstance(ids, str) else list(ids))
 
     def outstanding(self, *, annotator: Any = None) -> xr.Dataset:
         """Open questions as `ask` returned them, of one annotator, of several, or of all."""
-        snapshot, judges = self._journal.read(), pools.codes_of(annotator, self.pool, "annotator")
+        snapshot, judges = (
+            self._journal.read(),
+            pools.codes_of(annotator, self.pool.judges, self.pool.judge, "annotator"),
+        )
         places = np.flatnonzero(snapshot.open & np.isin(snapshot.annotator, judges))
         ids = self._journal.ids_of(places)
         return self._ledger.table(ids, snapshot.row[places], snapshot.score[places])

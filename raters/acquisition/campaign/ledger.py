@@ -70,25 +70,23 @@ class Ledger:
     def why_not(self, account: Account, row: int) -> str | None:
         """Reason why this row cannot be asked now, as a sentence, or None."""
         code = int(self.judge[row])
-        if row not in account.free:
-            if self._keys[row] in self._keys[account.waiting]:
-                return "it waits for an answer already"
-            if account.asked[code] >= self._quota[code]:
-                return f"the quota of {display_name(self.pool.judges[code])} is used up"
-            return "it has been answered already"
-        cost, left = self.cost[code], account.left
-        if cost > left:
-            return f"its answer costs {cost:g}, and {left:.6g} of the budget is left"
-        return None
+        if row in account.payable:
+            return None
+        if row in account.free:
+            return f"its answer costs {self.cost[code]:g}, and {account.left:.6g} is left"
+        if self._keys[row] in self._keys[account.waiting]:
+            return "it waits for an answer already"
+        if account.asked[code] >= self._quota[code]:
+            return f"the quota of {display_name(self.pool.judges[code])} is used up"
+        return "it has been answered already"
 
     def row_of(self, question: Mapping[str, Any]) -> int:
         """Row of the pool that holds a question, by its names."""
         pool = self.pool
         columns = list(pool.rows(slice(0, 1)).question_names())
         if set(question) != set(columns):
-            expected = f"give a name for each of {', '.join(columns)}"
             such = f"question={dict.fromkeys(columns, '...')}"
-            refuse_data("question", question, expected=expected, instead=such)
+            refuse_data("question", question, expected="name these columns", instead=such)
         by = [code for code, name in enumerate(pool.judges) if name == question["by"]]
         rows = np.flatnonzero(np.isin(self.judge, by))
         table, ways = pool.rows(rows).question_names(), [dict(question)]
@@ -97,8 +95,7 @@ class Ledger:
             ways.append({**question, first: question[second], second: question[first]})
         each = [np.all([table[name] == way[name] for name in table], axis=0) for way in ways]
         if not np.any(each):
-            expected = "start a campaign whose pool has every question that may arrive"
-            refuse_data("question", question, "is none of this campaign's pool", expected)
+            refuse_data("question", question, "is none of the pool", "put it into the pool first")
         return int(rows[np.any(each, axis=0)][0])
 
     # ---------------------------------------------------------------- tables

@@ -18,7 +18,7 @@ from raters.acquisition.posterior import Posterior, sample_of
 from raters.acquisition.questions.candidates import Candidates
 from raters.acquisition.scores import Bald, Criterion, flat_weight, order_site
 from raters.errors import DataError, refuse
-from raters.errors.validation import at_most, positive, share, whole
+from raters.errors.validation import at_most, instance, positive, share, whole
 
 # With more pairs of items than this a random sample of so many stands for all; numbers held at a
 # time; questions of which the best is sought.
@@ -66,8 +66,7 @@ class Several(Stop):
 
     def __post_init__(self) -> None:
         for rule in self.rules:
-            if not isinstance(rule, Stop):
-                refuse("stop", rule, expected="it must be a rule to stop by")
+            instance("stop", rule, Stop, "a rule to stop by", "ExpectedTau(0.9)")
 
     def value(self, posterior: Posterior) -> float:
         """Number of rules that are met."""
@@ -127,8 +126,7 @@ class OrderIsRight(_AtLeast):
         reward, weight = _rewards(posterior)
         if self.at_least > 1 - 1 / (len(weight) + 1):
             problem = f"would never be met by {len(weight)} draws"
-            such = "rt.acquisition.ExpectedTau(0.99)"
-            refuse("at_least", self.at_least, problem, "ask for less", instead=such)
+            refuse("at_least", self.at_least, problem, "ask for less, or for `ExpectedTau`")
         drawn, estimate = (
             np.argsort(-values, axis=-1, kind="stable") for values in (reward, weight @ reward)
         )
@@ -180,8 +178,8 @@ class ExpectedAccuracy(_AtLeast):
     def value(self, posterior: Posterior) -> float:
         """Mean over items of the probability of the most probable class."""
         if not posterior.program.has_truth:
-            problem, such = "is of true classes, and the model has none", "ExpectedTau(0.9)"
-            refuse("at_least", self.at_least, problem, "choose another rule", instead=such)
+            problem = "is of true classes, and the model has none"
+            refuse("at_least", self.at_least, problem, "choose another, such as `ExpectedTau`")
         return float(posterior.true_classes().max(-1).mean())
 
 
@@ -244,7 +242,6 @@ def _rewards(posterior: Posterior) -> Rewards:
     """Draws of the rewards or worths, and their weights, in double precision."""
     reward = np.asarray(posterior.site(order_site(posterior), "stop"), np.float64)
     if reward.ndim != 3:
-        problem = f"needs one order of the items, and there are several, {reward.shape[2:]}"
-        such = "stop=rt.acquisition.GainBelow(0.01)"
-        refuse("stop", problem=problem, expected="choose another rule", instead=such)
+        problem = "needs one order of the items, and there is one for each type"
+        refuse("stop", problem=problem, expected="choose another rule, such as `GainBelow`")
     return reward.reshape(-1, reward.shape[-1]), flat_weight(posterior)

@@ -54,8 +54,7 @@ class Abilities(NamedTuple):
         of_list, parts = np.zeros(len(data.annotators), np.int64), [items]
         for code, (name, some) in zip(whose.tolist(), given.items(), strict=True):
             if not is_list(some):
-                problem, expected = f"is no list of items for {name!r}", "give a list of items"
-                refuse_data("available", some, problem, expected)
+                refuse_data("available", some, f"is no list of items for {name!r}", "give one")
             able = tuple(name_list(some, "available"))
             known = match_names(np.arange(len(able)), able, data.items, "item", "available")
             if code in judges:
@@ -128,8 +127,7 @@ def shape_of(
 ) -> tuple[int, int, bool]:
     """Items of a set, places to fill, and whether the worst is asked for; by default most often."""
     if num_items < 2:
-        expected = "a set has at least two items"
-        refuse_data("items", problem="is a single item", expected=expected)
+        refuse_data("items", problem="is a single item", expected="a set has at least two")
     usual_size, usual_depth, usual_lowest = _usual(rankings, num_items)
     size = min(usual_size, num_items) if size is None else size
     whole("size", size, least=2)
