@@ -113,7 +113,7 @@ class Ledger:
         if plain := pool.plain_columns():
             table.attrs["plain"] = list(plain)
         if pool.pair is not None:
-            return table.assign_attrs(pair=list(pool.pair))
+            return table.assign_attrs(pair=list(pool.pair), title="Which of the two is better?")
         if not pool.listed:
             table.attrs["ordered"] = True
         table.attrs["title"] = pool.instruction
