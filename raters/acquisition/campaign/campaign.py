@@ -24,7 +24,7 @@ from raters.acquisition.policy import Policy, chooses_at_random
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
 from raters.errors import DataError, SettingError, refuse_data
-from raters.errors.validation import boolean, checked, instance, seed_number, share, whole
+from raters.errors.validation import checked, share, whole
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data, check_model
 from raters.inference import Backend
@@ -117,9 +117,10 @@ class Campaign:
     (3, 43, 3.0)
     """
 
+    @checked
     def __init__(
         self,
-        path: str | Path,
+        path: Any,
         model: Model[Any],
         pool: Judgements,
         *,
@@ -136,11 +137,7 @@ class Campaign:
         check_data(pool, "pool", model)
         backend = short_backend(Program(model, pool)) if backend is None else backend
         policy = Policy() if policy is None else policy
-        instance("backend", backend, Backend, "a back-end", "rt.PGGibbs(draws=250)")
-        instance("policy", policy, Policy, "a policy", "rt.Policy(target='ranking')")
-        seed_number(seed)
         again = type(pool).again if again is None else again
-        boolean("again", again)
         pool, base = pools.prepared(pool, data)
         setup = Setup(model, pool.shuffled(seed), base, backend, policy, again, int(seed))
         identity = setup.identity()
@@ -155,9 +152,10 @@ class Campaign:
         self._set(journal, setup)
 
     @classmethod
+    @checked
     def open(
         cls,
-        path: str | Path,
+        path: Any,
         *,
         batch_size: int | None = None,
         budget: float | None = None,
@@ -232,8 +230,7 @@ class Campaign:
                 questions = self._choose(account, size, judges)
                 known = len(account.snapshot)
                 ids = self._journal.ask(questions, known=known) if questions else []
-        rows = np.array([question.row for question in questions], int)
-        scores = np.array([question.score for question in questions], float)
+        rows, _, scores, _ = zip(*questions, strict=True) if questions else ([],) * 4
         return self._ledger.table(ids, rows, scores)
 
     def _choose(
@@ -307,6 +304,7 @@ class Campaign:
         name = ids[0] if ids else None
         return Decision(bool(ids), name, seen.score, seen.threshold, seen.reason, best)
 
+    @checked
     def tell(
         self, answers: Mapping[str, Any] | str, answer: Any = None, *, correct: bool = False
     ) -> TellResult:
@@ -328,7 +326,6 @@ class Campaign:
         TellResult
             Ids: ``new``, ``again`` (stored before), ``corrected``, ``late`` (withdrawn before).
         """
-        boolean("correct", correct)
         if isinstance(answers, str) and answer is not None:
             answers = {answers: answer}
         elif not isinstance(answers, Mapping) or answer is not None:
@@ -362,10 +359,8 @@ class Campaign:
 
     def outstanding(self, *, annotator: Any = None) -> xr.Dataset:
         """Open questions as `ask` returned them, of one annotator, of several, or of all."""
-        snapshot, judges = (
-            self._journal.read(),
-            pools.codes_of(annotator, self.pool.judges, self.pool.judge, "annotator"),
-        )
+        judges = pools.codes_of(annotator, self.pool.judges, self.pool.judge, "annotator")
+        snapshot = self._journal.read()
         places = np.flatnonzero(snapshot.open & np.isin(snapshot.annotator, judges))
         ids = self._journal.ids_of(places)
         return self._ledger.table(ids, snapshot.row[places], snapshot.score[places])
@@ -396,10 +391,8 @@ class Campaign:
         return self._data(self._journal.read())
 
     def _data(self, snapshot: Snapshot) -> Judgements:
-        places = np.flatnonzero(snapshot.answered)
-        return self._base.joined(
-            pools.answers(self.pool, snapshot.row[places], snapshot.value[places])
-        )
+        told = snapshot[snapshot.answered]
+        return self._base.joined(pools.answers(self.pool, told.row, told.value))
 
     @property
     def result(self) -> xr.DataTree:
@@ -464,9 +457,8 @@ class Campaign:
         # Open questions are among those that can still be learned from: their answers may change
         # the verdict.
         pool = self.pool.rows(np.union1d(account.payable, account.waiting))
-        posterior = dataclasses.replace(
-            self._posterior(snapshot, always=True), pool=pool, cost=self._ledger.cost
-        )
+        posterior = self._posterior(snapshot, always=True)
+        posterior = dataclasses.replace(posterior, pool=pool, cost=self._ledger.cost)
         value = self.stop.value(posterior)
         met = self.stop.met(value)
         return f"the stopping rule is met: {self.stop.describe(value)}" if met else None

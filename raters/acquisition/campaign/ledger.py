@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
 from raters.acquisition.campaign.journal import Journal, Question, Seen, Snapshot
 from raters.acquisition.policy import Policy, chooses_at_random
@@ -100,12 +101,7 @@ class Ledger:
 
     # ---------------------------------------------------------------- tables
 
-    def table(
-        self,
-        ids: list[str],
-        rows: Int[np.ndarray, " question"],
-        score: Float[np.ndarray, " question"],
-    ) -> xr.Dataset:
+    def table(self, ids: list[str], rows: ArrayLike, score: ArrayLike) -> xr.Dataset:
         """Table of questions by id: names, scores, and the possible answers."""
         pool, questions = self.pool, self.pool.rows(np.asarray(rows, int))
         columns = questions.question_names() | {"score": np.asarray(score, float)}

@@ -18,7 +18,7 @@ from raters.acquisition.policy import AnnotatorRule, Policy, chooses_at_random
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scores import Criterion
 from raters.errors import BackendError, RatersError, SettingError, refuse
-from raters.errors.validation import instance, positive, whole
+from raters.errors.validation import positive, whole
 from raters.fitting.storage import from_json, to_json
 from raters.inference import Backend
 from raters.judgements.base import Judgements
@@ -86,7 +86,6 @@ class Setup(NamedTuple):
         if stop is False:
             settings["stop"] = ""
         elif stop is not None:
-            instance("stop", stop, Stop, "a rule to stop by", "rt.acquisition.ExpectedTau(0.9)")
             # Refused where it has no meaning, or so many draws can never meet it.
             posterior = prior(self.model, self.pool, self.seed, several_draws(self.backend))
             stop.value(dataclasses.replace(posterior, pool=self._few()))
