@@ -109,7 +109,8 @@ def campaign(policy: str, rate: float, answers: int, seed: int, folder: Path) ->
     while count < answers:
         if policy == "stream":
             row = int(rng.integers(pool.num_rows))
-            decision = own.consider(pool.rows([row]), rate=rate)
+            question = {name: of[row] for name, of in pool.question_names().items()}
+            decision = own.consider(question, rate=rate)
             arrived += 1
             asked = [(decision.id, *names[row])] if decision.ask else []
         else:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
@@ -20,10 +19,10 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 import xarray as xr
 
-from raters.errors import DataError, DataWarning, refuse, refuse_data
+from raters.errors import DataError, refuse, refuse_data
 from raters.errors.validation import boolean, checked, instance
 from raters.judgements.comparisons import Side
-from raters.judgements.names import check_once, name_list, name_text, shorten, shown
+from raters.judgements.names import check_once, name_list, name_text, shorten, shown, warn_data
 from raters.judgements.reading.answers import Table, has_keys, part
 from raters.judgements.reading.argilla import responses
 from raters.judgements.reading.exports import recognised
@@ -57,8 +56,7 @@ def roles_of(questions: xr.Dataset, ties: bool = False) -> list[str]:
     """Columns with the names that questions are about."""
     roles = [str(name) for name in questions.data_vars if name not in _BESIDE]
     if "id" not in questions.coords or "by" not in questions or not roles:
-        expected, such = "give a table of questions", "campaign.ask()"
-        refuse_data("questions", questions, expected=expected, instead=such)
+        refuse_data("questions", expected="give a table of them", instead="campaign.ask()")
     boolean("ties", ties)
     if ties and "pair" not in questions.attrs:
         refuse("ties", ties, expected="it is for questions about two items; leave it out")
@@ -72,9 +70,8 @@ def all_answers(questions: xr.Dataset) -> list[str]:
         each = questions["answers"].values.ravel()
         answers = list(dict.fromkeys(answer for some in each for answer in some))
     if not answers or questions.attrs.get("ordered"):
-        problem = "have no list of answers to choose from"
-        expected = "write the answers into a table, such as 'tea > milk > beer', the best first"
-        refuse_data("questions", problem=problem, expected=expected)
+        expected = "write orders into a table, such as 'tea > milk > beer', the best first"
+        refuse_data("questions", problem="have no list of answers", expected=expected)
     return [name_text(name) for name in answers]
 
 
@@ -87,8 +84,6 @@ def options_of(questions: xr.Dataset, ties: bool) -> list[str]:
 
 def title_of(questions: xr.Dataset) -> str:
     """An instruction that suits the questions."""
-    if "pair" in questions.attrs:
-        return "Which of the two is better?"
     return str(questions.attrs.get("title", "Which of these is right?"))
 
 
@@ -109,8 +104,7 @@ def rows_of(questions: xr.Dataset, texts: Mapping[Any, str] | None) -> Iterator[
     lookup = {name_text(name): text for name, text in (texts or {}).items()}
     for name, text in lookup.items():
         if not isinstance(text, str) or not text.strip():
-            problem, expected = f"has {text!r} for {name!r}", "every text must be one to read"
-            refuse_data("texts", problem=problem, expected=expected)
+            refuse_data("texts", problem=f"has {text!r} for {name!r}", expected="give a text")
     columns = {name: questions[name].values.tolist() for name in (*roles, "by", "id")}
     for place, question in enumerate(columns["id"]):
         answers = questions["answers"].values[place] if "answers" in questions else ()
@@ -128,8 +122,7 @@ def _text_of(name: str, answers: Sequence[str], lookup: Mapping[str, str]) -> st
         return lookup[name]
     missing = [answer for answer in answers if answer not in lookup] or [name] * (not answers)
     if missing:
-        problem, expected = f"has none for {missing[0]!r}", "give one for every name"
-        refuse_data("texts", problem=problem, expected=expected)
+        refuse_data("texts", problem=f"has none for {missing[0]!r}", expected="give one for each")
     return "\n\n".join(f"{answer}: {lookup[answer]}" for answer in answers)
 
 
@@ -178,8 +171,7 @@ def label_studio_config(questions: xr.Dataset, *, ties: bool = False) -> str:
 def _quoted(text: str) -> str:
     """Text as an attribute of XML."""
     if wrong := _NO_XML.search(text):
-        problem = f"has an answer with the character {wrong[0]!r}, which XML cannot hold"
-        refuse_data("questions", problem=problem, expected="leave it out")
+        refuse_data("questions", wrong[0], "is no character of XML", "leave it out")
     return quoteattr(text)
 
 
@@ -194,10 +186,11 @@ def from_label_studio(
         if (question := _question_of(task)) is None:
             raise DataError(f"a task has no 'question_id' in its data: {shown(task)}")
         asked.setdefault(question, (part(task, "data", Mapping) or {}).get("by"))
-    done = [one for one in annotations_in(tasks) if one.is_skipped or one.answers]
-    answers = [None if one.is_skipped else _said(one) for one in done]
-    asks = [(one.time, str(_question_of(one.task)), one.users) for one in done]
-    given = [(*ask, answer) for ask, answer in zip(asks, answers, strict=True)]
+    given: list[_Response] = []
+    for one in annotations_in(tasks):
+        if one.is_skipped or one.answers:
+            answer = None if one.is_skipped else _said(one)
+            given.append((one.time, str(_question_of(one.task)), one.users, answer))
     return _collected(asked, given, people)
 
 
@@ -356,14 +349,12 @@ def relabel_queue(
     table = _exported(export, control)
     people = [name for name in ("by", "annotator") if name in questions]
     if "item" not in questions or not people:
-        expected, such = "give a table of questions", "raters.suggest(model, result, questions)"
-        refuse_data("questions", questions, expected=expected, instead=such)
+        refuse_data("questions", expected="give a table of them", instead="raters.suggest(...)")
     entries = {item: entry for entry in export for item, _ in _items(entry, table)}
     asked: dict[Any, list[str]] = {}
     for item, who in _columns_of(questions, "item", people[0]):
         if name_text(item) not in entries:
-            problem = f"are about {item!r}, which is no item of this export"
-            refuse_data("questions", problem=problem, expected="give those about it")
+            refuse_data("questions", item, "is no item of the export", "leave it out")
         asked.setdefault(entries[name_text(item)]["id"], []).append(name_text(who))
     tasks = {entry["id"]: entry for entry in entries.values()}
     return [_unanswered(tasks[task], ", ".join(dict.fromkeys(by))) for task, by in asked.items()]
@@ -371,11 +362,11 @@ def relabel_queue(
 
 def _unanswered(entry: Mapping[str, Any], by: str) -> dict[str, Any]:
     """A task or record without its answers, with those who are to be asked."""
-    beside = "meta" if "data" in entry else "metadata"
     kept = {"id", "data", "predictions", "fields", "suggestions", "vectors"}
     common = {name: value for name, value in entry.items() if name in kept}
-    common |= {} if "data" in entry else {"responses": {}}
-    return common | {beside: {**(entry.get(beside) or {}), "by": by}}
+    if "data" in entry:
+        return common | {"meta": {**(entry.get("meta") or {}), "by": by}}
+    return common | {"responses": {}, "metadata": {**(entry.get("metadata") or {}), "by": by}}
 
 
 def _exported(export: Any, control: str | None) -> Table:
@@ -383,8 +374,7 @@ def _exported(export: Any, control: str | None) -> Table:
     table = recognised(export, control)
     nested = has_keys(export, "data") or has_keys(export, "fields")
     if table is None or not nested or not table.form.startswith(("Label Studio JSON", "Argilla")):
-        problem = "this is no JSON export of Label Studio, and no records of Argilla"
-        raise DataError(f"{problem}, or its rows were made flat; give what the tool wrote")
+        raise DataError("this is no JSON of Label Studio or Argilla; give what the tool wrote")
     return table
 
 
@@ -427,9 +417,8 @@ def _entries(export: Any, key: str) -> Any:
     """Return the entries of an export, which all have `key`."""
     whole = isinstance(export, (list, tuple))
     if not whole or not all(isinstance(entry, Mapping) and key in entry for entry in export):
-        problem = "is another tool's, or none"
-        expected = f"it must be JSON with a list, in which each entry has {key!r}"
-        refuse_data("source", problem=problem, expected=expected)
+        expected = f"it must be a list of JSON, in which each entry has {key!r}"
+        refuse_data("source", problem="is of another tool", expected=expected)
     return export
 
 
@@ -449,8 +438,7 @@ def _collected(asked: Mapping[str, Any], responses: list[_Response], people: Any
         last[question][object() if person in (None, "") else person] = person, answer
     there = {name_text(who) for answers in last.values() for who in answers}
     if absent := [user for user, who in lookup.items() if name_text(who) not in there]:
-        sentence = f"{shorten(absent)}: no such user gave a response in this export"
-        warnings.warn(sentence, DataWarning, stacklevel=3)
+        warn_data(f"{shorten(absent)}: no such user gave a response in this export")
     result = Imported({}, [], [], [], {})
     for question, answers in last.items():
         theirs, by = [], name_text(asked[question])

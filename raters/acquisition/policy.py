@@ -183,8 +183,7 @@ class Policy:
         was asked for so many answers so far."""
         check_askable(candidates, "candidates")
         if not candidates.num_rows:
-            expected = "give at least one"
-            refuse_data("candidates", problem="holds no question", expected=expected)
+            refuse_data("candidates", problem="is empty", expected="give a question")
         asked = posterior.data.judgements_by(posterior.data.judge) if asked is None else asked
         chooser, score, questions = self._chooser(posterior, candidates, pending, seed)
         first = len(score) - candidates.num_rows
@@ -212,13 +211,11 @@ class Policy:
         criterion = self.criterion(posterior)
         score = criterion(posterior, candidates, seed=seed)
         if np.isnan(score).any():
-            problem = f"gives {np.isnan(score).sum()} of {len(score)} questions no number"
-            refuse("score", criterion, problem, "all draws must be finite")
+            refuse("score", criterion, "is NaN for some questions", "all draws must be finite")
         price, value = None, score
         if self.costs is not None:
             if (score < 0).any():
-                problem = f"needs scores of at least 0, and {criterion!r} gives negative ones"
-                refuse("costs", problem=problem, expected="leave it out")
+                refuse("costs", problem="does not go with scores below 0", expected="leave it out")
             price = self.cost_of(posterior.data.judges)[candidates.codes(candidates.judge)]
             value = np.asarray(score / price)
         batch = self.batch or batches.Unique()
@@ -285,8 +282,7 @@ def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ..
     if given is None:
         return None
     if not isinstance(given, (Mapping, tuple)):
-        expected = "it must map names to numbers"
-        refuse(what, given, expected=expected, instead=f"{what}={{'ann': 2}}")
+        refuse(what, given, expected="map names to numbers", instead=f"{what}={{'ann': 2}}")
     pairs = []
     for name, value in given.items() if isinstance(given, Mapping) else given:
         if not is_number(value) or value < 0 or (positive and value == 0):

@@ -22,7 +22,6 @@ from jaxtyping import Array, Float, Int
 from raters.acquisition.posterior import Posterior, Weight, sample_of
 from raters.errors import refuse
 from raters.errors.validation import one_of, whole
-from raters.judgements.counts import pad_to
 from raters.model import Scale
 
 # Bound of probabilities from below in divisions and in logarithms.
@@ -285,21 +284,15 @@ class Epig(Criterion):
         table = posterior.answer_probs(targets).table
         latent = posterior.program.latent
         by_class = posterior.answer_probs(targets, by_class=True).table
-        target_unit = np.asarray(targets.codes(latent.unit)) if latent else np.zeros(0, int)
 
         def score(piece: Any) -> Scores:
-            summed, classes = (posterior.answer_probs(piece, by_class=by) for by in (False, True))
+            summed = posterior.answer_probs(piece)
             pairs = joint(summed.table, table, summed.weight)
-            if latent is not None:
-                unit = np.asarray(piece.codes(latent.unit))
-                same = np.flatnonzero(np.isin(target_unit, unit))
-                if len(same):  # Questions and targets of one unit answer by its class.
-                    # Padded with the last one, for few shapes to compile.
-                    same = same[np.minimum(np.arange(pad_to(len(same), 1)), len(same) - 1)]
-                    through_class = joint(classes.table, by_class[..., same], classes.weight)
-                    shared = (unit[:, None] == target_unit[same])[:, None, :]
-                    by_target = jnp.where(shared, through_class, pairs[..., same])
-                    pairs = pairs.at[..., same].set(by_target)
+            if latent is not None:  # Questions and targets of one unit answer by its class.
+                classes = posterior.answer_probs(piece, by_class=True)
+                through_class = joint(classes.table, by_class, classes.weight)
+                unit, of_target = (np.asarray(one.codes(latent.unit)) for one in (piece, targets))
+                pairs = jnp.where((unit[:, None] == of_target)[:, None], through_class, pairs)
             return self.formula(summed.table, table, summed.weight, pairs)
 
         def in_slices(piece: Any) -> Scores:

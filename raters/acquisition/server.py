@@ -51,16 +51,14 @@ def tokens_of(path: Path, campaign: Campaign) -> dict[str, str]:
     with path.open(newline="", encoding="utf-8") as table:
         rows = list(csv.DictReader(table))
     if not rows or not {"annotator", "token"} <= rows[0].keys():
-        expected = "it must have the columns annotator and token, and a row for each person"
-        refuse_data("tokens", str(path), "is no table of tokens", expected)
+        refuse_data("tokens", str(path), "has no tokens", "give columns annotator and token")
     tokens = {row["annotator"]: row["token"] for row in rows}
     if unknown := set(tokens) - set(people):
         expected = f"name annotators of the campaign ({shorten(people[1:])})"
         refuse_data("tokens", shorten(unknown), "are none of its annotators", expected)
     check_once(tokens.values(), "tokens")
     if short := [name for name, token in tokens.items() if len(token or "") < 16]:
-        expected = "each must have at least 16 characters that nobody guesses"
-        refuse("tokens", shorten(short), "have tokens that are too short", expected)
+        refuse("tokens", shorten(short), "are too short", "give each 16 characters or more")
     return tokens
 
 

@@ -128,13 +128,11 @@ def replay_campaign(
     check_model(model)
     check_data(votes, "votes", model)
     if not votes.has_answers:
-        expected = "give judgements with outcomes, or simulate the answers"
-        refuse_data("votes", problem="has no answers", expected=expected)
+        refuse_data("votes", problem="has no answers", expected="simulate them")
     answers, truth = Recorded(votes, seed), truth or {}
     for name, site in Program(model, answers.pool).sites.items():
         if name in truth and (shape := numbers("truth", truth[name]).shape) != site.shape:
-            problem, expected = f"has {name!r} of shape {shape}", f"it must be {site.shape}"
-            refuse("truth", problem=problem, expected=expected)
+            refuse("truth", problem=f"has {name!r} of shape {shape}", expected=f"give {site.shape}")
     number = answers.total if batches is None else batches
     loop = _Loop(model, answers, truth, backend or _QUICK, batch_size, number, seed)
     return loop.curves(policy, progress)
@@ -160,8 +158,7 @@ class _Loop(NamedTuple):
         whole("batches", self.batches)
         policies = {"policy": policy} if isinstance(policy, Policy) else dict(policy)
         if not policies or not all(isinstance(one, Policy) for one in policies.values()):
-            expected = "give one, or a mapping from names to policies"
-            refuse("policy", policy, expected=expected, instead="rt.Policy(target='ranking')")
+            refuse("policy", policy, expected="give one, or several by name", instead="rt.Policy()")
         for one in policies.values():
             one.check_names(self.answers.pool.judges)
         if reason := self.backend.why_not(Program(self.model, self.answers.pool)):
@@ -201,8 +198,7 @@ class _Loop(NamedTuple):
             measured.append(numbers_so_far)
             bar.update()
         if not measured:
-            problem, expected = "leaves nothing to ask", "give more questions, or a larger quota"
-            refuse("policy", policy, problem, expected)
+            refuse("policy", policy, "leaves nothing to ask", "give a larger pool or quota")
         table = {name: ("batch", [row[name] for row in measured]) for name in measured[0]}
         return xr.Dataset(table, {"batch": np.arange(1, len(measured) + 1)})
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,12 +18,12 @@ from raters.acquisition.policy import Policy, Target
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scores import Bald, mean
-from raters.errors import DataWarning, refuse, refuse_data
+from raters.errors import refuse, refuse_data
 from raters.errors.validation import checked, numbers, whole
 from raters.fitting.predict import recode
 from raters.fitting.result import check_data, check_one_kind
 from raters.judgements.base import Judgements
-from raters.judgements.names import names_array
+from raters.judgements.names import names_array, warn_data
 from raters.model import Model
 from raters.program import answer_probs, class_weights
 
@@ -109,10 +108,9 @@ def suggest(
         questions = candidates.asked_of(posterior.data)
     chosen = policy.choose(posterior, questions, batch_size, seed=seed)
     if abs(chosen.highest) < _NOTHING:
-        sentence = "all questions score 0: no answer would change anything of what is wanted"
-        warnings.warn(sentence, DataWarning, stacklevel=3)
+        warn_data("all questions score 0: no answer would change anything of what is wanted")
     elif not len(chosen.rows):
-        warnings.warn("nobody may be asked: the quotas are used up", DataWarning, stacklevel=3)
+        warn_data("nobody may be asked: the quotas are used up")
     table = _predicted(posterior, questions.rows(chosen.rows))
     table["score"] = chosen.score
     order = dict.fromkeys([*candidates.question_names(), "score", *table])
@@ -209,7 +207,8 @@ def synthesize(
     whole("starts", starts)
     whole("draws", draws, least=2)
     posterior = Posterior.of(model, result, draws=draws, seed=seed)
-    judges = pools.codes_of(annotators, posterior.data, "annotators")
+    data = posterior.data
+    judges = pools.codes_of(annotators, data.judges, data.judge, "annotators")
     asked = _described(posterior, judges)
     low, high = _box(asked, bounds)
     screened = low + (high - low) * qmc.Sobol(len(low), rng=seed).random(_SCREENED)
@@ -251,7 +250,7 @@ def _box(asked: _Described, bounds: Any) -> tuple[Point, Point]:
     box = numbers("bounds", given, such)
     right = box.shape == (len(names), 2) and np.isfinite(box).all()
     if not right or (box[:, 0] > box[:, 1]).any():
-        expected = f"give a finite lower and upper bound of each of {', '.join(map(str, names))}"
+        expected = f"bound each of {', '.join(map(str, names))} from below and above"
         refuse_data("bounds", bounds, expected=expected, instead=such)
     return box[:, 0], box[:, 1]
 
@@ -280,12 +279,13 @@ def _described(posterior: Posterior, judges: Int[np.ndarray, " annotator"]) -> _
     of_each = [site for site in sites.values() if {"item", data.unit} & set(site.dims)]
     instead = "rt.models.ContextualBTL() or rt.Raykar()"
     if known is None or not reads or not (of_rows or of_items):
-        problem, expected = "reads no features of questions", "fit one that does"
-        refuse("model", posterior.model, problem, expected, instead=instead)
-    if any(data.judge not in site.dims for site in of_each):
+        problem = "reads no features of questions"
+    elif any(data.judge not in site.dims for site in of_each):
         problem = "has values of each item, which a made-up item has not"
-        refuse("model", posterior.model, problem, "choose one of features alone", instead=instead)
-    return _of_items(data, judges) if of_items else _of_rows(data, judges)
+    else:
+        return _of_items(data, judges) if of_items else _of_rows(data, judges)
+    expected = "choose one of features alone"
+    return refuse("model", posterior.model, problem, expected, instead=instead)
 
 
 def _of_items(data: Any, judges: Int[np.ndarray, " annotator"]) -> _Described:
@@ -373,9 +373,8 @@ def _climbed(
     starts: int,
 ) -> tuple[Point, float]:
     """The best end of climbs from the best points, or the best point, and the score there."""
-    pieces = np.arange(-(-len(points) // _AT_ONCE) * _AT_ONCE).reshape(-1, _AT_ONCE)
-    each = [values(jnp.asarray(points[np.minimum(rows, len(points) - 1)])) for rows in pieces]
-    score = np.concatenate(each)[: len(points)]
+    pieces = np.array_split(points, -(-len(points) // _AT_ONCE))
+    score = np.concatenate([values(jnp.asarray(piece)) for piece in pieces])
     # Features on one scale: the box is the unit cube.
     width = np.where(high > low, high - low, 1.0)
 

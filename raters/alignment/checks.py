@@ -26,9 +26,8 @@ def as_array(name: str, value: ArrayLike, such: str = _TABLE) -> Batch:
     if array.ndim == 0 or array.size == 0:
         refuse_shape(name, array, "it must have an axis, and at least one number", f"{name}={such}")
     if not np.isfinite(array).all():
-        problem, expected = "has NaN or infinite entries", "all must be finite numbers"
-        such = f"np.argwhere(~np.isfinite({name})) to see where"
-        refuse_data(name, problem=problem, expected=expected, instead=such)
+        such = f"np.argwhere(~np.isfinite({name}))"
+        refuse_data(name, problem="has NaN or infinity", expected="see where", instead=such)
     return array
 
 
@@ -36,8 +35,7 @@ def refuse_shape(
     name: str, array: np.ndarray, expected: str, instead: str | None = None
 ) -> NoReturn:
     """Raise the error of an array of another shape."""
-    problem = f"has shape {array.shape}"
-    refuse_data(name, problem=problem, expected=expected, instead=instead)
+    refuse_data(name, problem=f"has shape {array.shape}", expected=expected, instead=instead)
 
 
 def warn_unconverged(sentence: str) -> None:
@@ -51,10 +49,8 @@ def as_reward(value: ArrayLike) -> Batch:
     with np.errstate(over="ignore"):
         spread = np.ptp(array, -1)
     if not np.isfinite(spread).all():
-        problem = "has differences that overflow"
-        expected = "responses to a prompt must differ by less than 1e308"
         such = "reward=np.divide(reward, np.abs(reward).max())"
-        refuse_data("reward", problem=problem, expected=expected, instead=such)
+        refuse_data("reward", problem="is too large", expected="divide it", instead=such)
     return array
 
 
@@ -63,9 +59,8 @@ def as_policy(name: str, value: ArrayLike, such: str = _TABLE) -> Batch:
     array = as_array(name, value, such)
     total = array.sum(-1)
     if array.min() < 0 or np.abs(total - 1).max() > ROUNDING:
-        sums = f"sums from {total.min():g} to {total.max():g}"
-        problem = f"has entries from {array.min():g} on, and {sums}"
-        expected = "it must hold probabilities that add up to one over the last axis"
+        problem = f"has entries from {array.min():g} on, and sums up to {total.max():g}"
+        expected = "give probabilities that add up to one over the last axis"
         such = f"{name} / {name}.sum(-1, keepdims=True), or scipy.special.softmax({name}, -1)"
         refuse_data(name, problem=problem, expected=expected, instead=such)
     return array

@@ -60,16 +60,13 @@ def dpo_loss(
             continue
         log_probs = numbers(name, value, "np.log([0.25, 0.5])")
         if not np.all(np.isfinite(log_probs) & (log_probs <= ROUNDING)):
-            problem = "must hold logarithms of probabilities"
-            expected = "they must be finite and at most 0"
-            such = f"jnp.log({name}) if it holds probabilities, and keep those above 0"
-            refuse_data(name, problem=problem, expected=expected, instead=such)
+            expected = "give logarithms of probabilities, finite and at most 0"
+            refuse_data(name, expected=expected, instead=f"jnp.log({name}) of probabilities")
     values = [jnp.asarray(value) for value in given]
     shapes = [value.shape for value in values]
     if len(set(shapes)) > 1 or 0 in shapes[0]:
-        problem = f"and the others have shapes {shapes}"
         expected = "give all four one shape, with one entry per comparison"
-        refuse_data("chosen", problem=problem, expected=expected)
+        refuse_data("chosen", problem=f"and the others have shapes {shapes}", expected=expected)
     scale = float(beta)
     reward = scale * (values[0] - values[2]) - scale * (values[1] - values[3])
     return -jnp.mean(jax.nn.log_sigmoid(reward))

@@ -96,22 +96,19 @@ def policy_gradient(
     whole("steps", steps)
     costs = Costs.of(reward)
     if (features is None) == (logits is None):
-        problem = "and `features` are both given, or none of them"
-        expected = "give the class of policies by one of them"
-        refuse("logits", problem=problem, expected=expected)
+        refuse("logits", problem="does not go with `features`", expected="give one of them")
     if features is not None:
         table, unit = _features(costs, features)
         fair = _of_class(costs, partial(jnp.matmul, table), np.zeros(len(unit)), steps)
         return fair._replace(parameters=fair.parameters / unit)
     shape = costs.table.shape[2:]
     if not callable(logits) or start is None:
-        problem, expected = "needs a function, and its first parameters", "give both"
-        refuse("logits", logits, problem, expected, instead="logits=function, start=parameters")
+        such = "logits=function, start=parameters"
+        refuse("logits", logits, expected="give a function, and its start", instead=such)
     given = jax.eval_shape(logits, start).shape
     if given != shape:
-        problem = f"gives shape {given}"
         expected = f"it must be {shape}, as (prompt, response) of the rewards"
-        refuse_data("logits", problem=problem, expected=expected)
+        refuse_data("logits", problem=f"gives shape {given}", expected=expected)
     return _of_class(costs, logits, start, steps)
 
 
@@ -167,9 +164,7 @@ def _of_class(costs: Costs, function: Logits, first: Any, steps: int) -> FairPol
         parameters = jax.tree.map(np.asarray, unravel(state.best))
         values, weights = np.asarray(history), np.asarray(state.total_p) / steps
     if not np.isfinite(np.asarray(state.flat)).all():
-        problem = "lead to numbers that overflow"
-        expected = "give inputs of like sizes, or take fewer steps"
-        refuse("logits", problem=problem, expected=expected)
+        refuse("logits", problem="overflow", expected="give inputs of like sizes, or fewer steps")
     lower = costs.least(weights)
     path = costs.scale * np.stack([values, values - lower], -1)
     return costs.fair(np.asarray(policy), weights, history=path, parameters=parameters)

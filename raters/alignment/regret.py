@@ -72,17 +72,15 @@ def regret_matrix(
     positive("beta", beta)
     probs = checks.as_policy("policies", policies)
     if probs.ndim not in (2, 3):
-        such = "policies=[policies] for one type" if probs.ndim == 1 else None
         expected = "it must be (type, prompt, response) or (type, response)"
-        checks.refuse_shape("policies", probs, expected, such)
+        checks.refuse_shape("policies", probs, expected, "policies=[policies] for one type")
     probs = probs if probs.ndim == 3 else probs[:, None]
     base = checks.as_reference(reference, probs.shape[1:])
     possible = (probs > 0).any(0)
     for name, table in (("policies", probs), ("reference", base)):
         if not np.where(possible, table, 1).all():
-            problem, expected = "has a 0 where its logarithm is needed", "smooth it first"
             such = f"0.999 * {name} + 0.001 / {name}.shape[-1]"
-            refuse_data(name, problem=problem, expected=expected, instead=such)
+            refuse_data(name, problem="has a 0", expected="smooth it", instead=such)
     log_ratio = np.log(np.where(possible, probs, 1)) - np.log(np.where(possible, base, 1))
     mean = np.einsum("kxy,jxy->kjx", log_ratio, probs).mean(-1)
     return np.vstack([np.zeros(len(probs)), beta * (np.diag(mean)[:, None] - mean)])
@@ -226,9 +224,8 @@ def hedge(regret: ArrayLike, *, steps: int = 2000) -> MinMax:
     worst, least = float(np.max(matrix @ history[-1])), float(np.min(matrix.T @ rows))
     gap = max(worst - least, 0.0)
     if gap > _WIDE:
-        bound = f"{scale * worst:.3g} may be above the least possible by {scale * gap:.3g}"
-        more = f"after {steps} steps; take more steps, or use linear_programme"
-        checks.warn_unconverged(f"the worst regret {bound} {more}")
+        bound = f"the worst regret {scale * worst:.3g} may be {scale * gap:.3g} above the least"
+        checks.warn_unconverged(f"{bound}; take more steps than {steps}, or use linear_programme")
     return MinMax(history[-1], scale * worst, scale * gap, history)
 
 
@@ -236,8 +233,7 @@ def _scaled(regret: ArrayLike) -> tuple[Float[np.ndarray, "row type"], float]:
     """The matrix divided by its largest absolute entry, and that entry."""
     matrix = checks.as_array("regret", regret)
     if matrix.ndim != 2:
-        checks.refuse_shape(
-            "regret", matrix, "it must be (1 + type, type)", "regret_matrix(policies)"
-        )
+        such = "regret_matrix(policies)"
+        checks.refuse_shape("regret", matrix, "it must be (1 + type, type)", such)
     scale = float(np.abs(matrix).max()) or 1.0
     return matrix / scale, scale

@@ -54,17 +54,15 @@ def type_rewards(
     sites = result["posterior"].data_vars if fitted else {}
     site = next((name for name in (*_OF_ITEMS, "coefficient") if name in sites), None)
     if site is None:
-        problem = f"has {list(map(str, sites))}"
-        expected = "it must have the rewards or worths of items, or coefficients of features"
+        expected = "fit rewards or worths of items, or coefficients of features"
         such = "rt.fit(rt.MixtureBTL(num_types=2), votes)"
-        refuse_data("result", problem=problem, expected=expected, instead=such)
+        refuse_data("result", problem="has no rewards", expected=expected, instead=such)
     check_finite(result)
     drawn = sites[site] if "type" in sites[site].dims else sites[site].expand_dims("type")
     rest = [name for name in drawn.dims if name not in _DRAWN]
     if len(rest) != 1:
         problem = f"has {site!r} along {list(map(str, drawn.dims))}"
-        expected = "rewards of items or coefficients of features, of each type, are needed"
-        refuse_data("result", problem=problem, expected=expected)
+        refuse_data("result", problem=problem, expected="it must be of items or features alone")
     values = drawn.transpose("chain", "draw", "type", *rest).values.astype(float)
     reward = values.reshape(-1, *values.shape[2:])
     if len(reward) > draws:
@@ -75,10 +73,8 @@ def type_rewards(
         reward = np.einsum("xyf,skf->skxy", table, reward)
         dims = ["draw", "type", "prompt", "response"]
     elif features is not None:
-        problem = f"have no meaning for {site!r} of items"
-        expected = "leave them out, or fit a model with coefficients"
-        such = "rt.models.ContextualBTL(num_types=2)"
-        refuse_data("features", problem=problem, expected=expected, instead=such)
+        expected = "leave them out, or fit coefficients, as of `ContextualBTL`"
+        refuse_data("features", problem=f"do not go with {site!r} of items", expected=expected)
     else:
         dims = ["draw", "type", "response"]
     centred = xr.DataArray(reward - reward.mean(-1, keepdims=True), dims=dims)

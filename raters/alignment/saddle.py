@@ -61,10 +61,9 @@ def least_worst(
 def warn_of_gap(value: float, gap: float, scale: float) -> None:
     """Warn where the worst regret may be well above the least."""
     if gap > max(_WIDE * abs(value), _ROUNDING):
-        bound = f"{scale * value:.3g} may be above the least possible by {scale * gap:.3g}"
-        why = f"since regrets as large as {scale:.3g} hide it in rounding"
-        such = "leave out the types or responses that have them, or divide rewards by their range"
-        warn_unconverged(f"the worst regret {bound}, {why}; {such}")
+        bound = f"the worst regret {scale * value:.3g} may be {scale * gap:.3g} above the least"
+        why = f"regrets as large as {scale:.3g} hide it in rounding"
+        warn_unconverged(f"{bound}: {why}; leave out what has them, or rescale rewards")
 
 
 class FairPolicy(NamedTuple):

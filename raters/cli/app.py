@@ -259,7 +259,7 @@ def _run(given: Namespace, words: list[str]) -> None:
 
         keep_compiled()
     del given.parser
-    module = group or {"serve": "campaign", "judges": "judges"}.get(name, "commands")
+    module = group or ("campaign" if name == "serve" else "commands")
     getattr(import_module(f"raters.cli.{module}"), name)(given)
 
 

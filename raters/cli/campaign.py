@@ -19,7 +19,8 @@ from raters.acquisition.campaign.campaign import Campaign
 from raters.cli import files, reading
 from raters.cli.commands import pool_options
 from raters.cli.files import Files, check_columns, collected_warnings, note
-from raters.errors import DataError, SettingError, refuse
+from raters.errors import DataError, SettingError
+from raters.errors.validation import one_of
 from raters.judgements.base import Judgements
 from raters.judgements.display import visible
 from raters.judgements.names import check_once, name_text
@@ -44,9 +45,8 @@ def _opened(given: Namespace, budget: float | None = None) -> Campaign:
 def start(given: Namespace) -> None:
     """Read what there is, and write the journal."""
     out = given.out
-    if out.exists() and not out.is_dir():
-        such = f"go on with raters campaign ask {out}"
-        raise SettingError(f"--out {str(out)!r} is there already; name another file, or {such}")
+    if out.is_file():
+        raise SettingError(f"--out {str(out)!r} is there; go on with raters campaign ask {out}")
     files.check_writable(out, given)
     with collected_warnings():
         if given.file is None:
@@ -85,9 +85,8 @@ def _from_names(given: Namespace) -> tuple[Model[Any], Judgements]:
             implied = kind.implied(model).items()
             options |= {name: value for name, value in implied if name in accepted}
             return model, kind.questions(**options)
-    there = " ".join(f"--{name}" for name in given.roles) or "nothing"
     expected = "give --items A,B and --annotators A,B, of labels also --classes A,B"
-    raise SettingError(f"without FILE, {expected}; given: {there}")
+    raise SettingError(f"without FILE, {expected}; given: {', '.join(given.roles) or 'nothing'}")
 
 
 # ---------------------------------------------------------------- ask and tell
@@ -95,7 +94,7 @@ def _from_names(given: Namespace) -> tuple[Model[Any], Judgements]:
 
 def ask(given: Namespace) -> None:
     """Hand out questions: written to a file, or printed."""
-    files.check_table(given)
+    files.check_outputs(given)
     with collected_warnings():
         campaign = _opened(given, given.budget)
         who = _known(given.annotator, campaign.pool.judges)
@@ -200,9 +199,8 @@ def answers_in(given: Namespace, campaign: Campaign) -> dict[str, str]:
             name = row.get(role, "").strip()
             known = name_text(asked.loc[question, role]) if question in asked.index else name
             if name and known.strip() != name:
-                cell = f"row {place} of {str(path)!r} has {name!r} in column {role}"
-                about = f"for question {question}, which was about {known!r}"
-                raise DataError(f"{cell} {about}: were columns sorted apart? Nothing was written")
+                about = f"row {place} of {str(path)!r} has {name!r} as {role} of {question}"
+                raise DataError(f"{about}, which was {known!r}: were columns sorted apart?")
         if answers.setdefault(question, answer) != answer:
             raise DataError(f"{str(path)!r} has two answers to question {question}; keep one")
     if not answers:
@@ -238,14 +236,13 @@ def withdraw(given: Namespace) -> None:
 
 def consider(given: Namespace) -> None:
     """Decide on questions that arrive; print each decision, and write those to be asked."""
-    files.check_table(given)
+    files.check_outputs(given)
     campaign, taken = _opened(given), 0
     table = read_table(given.file)
     columns = {name: set(names.tolist()) for name, names in campaign.pool.question_names().items()}
     check_columns(table, given.file, list(columns))
     if (table[list(columns)] == "").to_numpy().any():
-        where = f"{str(given.file)!r} has empty cells in {', '.join(columns)}"
-        raise DataError(f"{where}; fill them in")
+        raise DataError(f"{str(given.file)!r} has empty cells in {', '.join(columns)}; fill them")
     with collected_warnings():
         for place, row in enumerate(table.to_dict("records"), 1):
             one = {name: _known([row[name]], known)[0] for name, known in columns.items()}
@@ -282,12 +279,8 @@ def status(given: Namespace) -> None:
 def export(given: Namespace) -> None:
     """Write open questions, or all answers."""
     form, out = given.to, given.out
-    if form not in ("csv", "judgements", *_MARK):
-        refuse("to", form, "is unknown", "choose csv, judgements, label-studio or argilla")
-    if form in _MARK:
-        files.check_writable(out, given)
-    else:
-        files.check_table(given)
+    one_of("to", form, ("csv", "judgements", *_MARK))
+    files.check_outputs(given, (out.suffix.lower(),) if form in _MARK else ())
     campaign = _opened(given)
     if form == "judgements":
         table = campaign.data.to_frame()
@@ -342,8 +335,7 @@ def serve(given: Namespace) -> None:
     try:
         from raters.acquisition import server
     except ImportError as error:
-        message = f"{error.name} is not installed; install raters with its extra `serve`"
-        raise SettingError(message) from error
+        raise SettingError(f"{error.name} is missing; install raters[serve]") from error
     campaign = _opened(given)
     path = given.tokens or files.companion(given.journal, "-tokens.csv")
     tokens = server.tokens_of(path, campaign)

@@ -28,17 +28,18 @@ from raters.cli import files, reading
 from raters.cli.files import Files, collected_warnings, note, show, write_table
 from raters.cli.reading import Task, chosen, flag_of, options_of, pairs, task_of
 from raters.errors import DataError, SettingError, refuse
-from raters.errors.validation import share
+from raters.errors.validation import one_of, share
 from raters.fitting.result import check_several, model_of
 from raters.judgements.base import Judgements
-from raters.judgements.names import dashed
+from raters.judgements.names import dashed, name_text, shorten
 from raters.judgements.reading.features import OF_ITEMS, in_units_of_users
-from raters.judgements.reading.files import content_of, read_table, table_format
+from raters.judgements.reading.files import content_of, names_in, read_table, table_format
 from raters.kinds import kind_of, registered_kinds
 from raters.kinds.shapes import shapes_of
 from raters.program import Program
 from raters.reporting.board import check_order, scores_of
 from raters.reporting.facts import as_json, why_unjudged
+from raters.reporting.judges.judges import people_and_prices
 from raters.reporting.report import FORMS, check_form
 from raters.reporting.views import as_options
 
@@ -74,8 +75,7 @@ def audit(given: Namespace) -> None:
         written = files.write_folder(given.out, outputs, given.force, whole=True)
         _write_reports(reports, given)
         for path, write in labels.items():
-            files.write_file(path, write, given.force)
-            note(f"wrote {path}", given.quiet)
+            files.write_file(path, write, given.force, given.quiet)
     _print(page, parts)
     note(f"wrote {', '.join(written)} to {given.out}", given.quiet)
 
@@ -114,8 +114,8 @@ def _into_export(fill: Callable[..., list[dict[str, Any]]], table: Any, given: N
     if given.file.suffix.lower() == ".json":  # Numbers as they are: tables keep their digits.
         content = json.loads(given.file.read_text(encoding="utf-8-sig"))
     if not isinstance(content, list):
-        expected = "give JSON of Label Studio or records of Argilla, or write a table (.csv)"
-        raise DataError(f"{str(given.file)!r} has no tasks that could be written; {expected}")
+        expected = "give JSON of Label Studio or Argilla, or write a table (.csv)"
+        raise DataError(f"{str(given.file)!r} has no tasks; {expected}")
     return files.as_text(fill(content, table, control=given.control))
 
 
@@ -129,8 +129,7 @@ def _check_reports(paths: Sequence[Path], given: Namespace, option: str) -> None
 
 def _write_reports(texts: dict[Path, str], given: Namespace) -> None:
     for path, text in texts.items():
-        files.write_file(path, partial(files.write_text, text), given.force)
-        note(f"wrote {path}", given.quiet)
+        files.write_file(path, partial(files.write_text, text), given.force, given.quiet)
 
 
 def _print(page: rt.reporting.Report, parts: dict[str, Part]) -> None:
@@ -148,28 +147,24 @@ def _audited(
 ) -> tuple[xr.DataTree, rt.reporting.Report, dict[str, Part], xr.Dataset | None]:
     """The fit, the report on it, what was asked for beside it, and labels of the items."""
     names = [name.strip() for name in given.more.split(",") if name.strip()]
-    if unknown := set(names) - {*_PARTS, "influence"}:
-        expected = f"choose some of {', '.join(_PARTS)}, influence"
-        refuse("more", ",".join(sorted(unknown)), "is unknown", expected)
-    gold = [read_table(path) for path in given.gold]
+    for name in names:
+        one_of("more", name, (*_PARTS, "influence"))
     threshold, drop = getattr(given, "threshold", None), getattr(given, "drop", False)
     check_limits(0.0 if threshold is None else threshold, given.level, 0.05, 5)
     (costs,) = reading.built(pairs(getattr(given, "cost", ()), "cost", "drop_good=5"), Costs)
     task, _ = task_of(given)
     program, truths = task.program, task.kind.truths
-    known = pd.concat(gold, ignore_index=True) if gold else task.gold
+    gold, known = given.gold, _gold(given, task)
     if task.gold is not None and not gold and (truths is None or given.trust_crowd):
         known = None
         note("the known truths of the export are not used", given.quiet)
     if why := why_unjudged(program):
         if gold or given.reference or given.trust_crowd or drop:
-            expected = f"--gold, --reference, --trust-crowd and --drop need an audit. {why}"
-            raise SettingError(expected)
+            raise SettingError(f"--gold, --reference, --trust-crowd and --drop: {why}")
     elif given.trust_crowd and (gold or given.reference):
         raise SettingError("--trust-crowd does not go with --gold and --reference; leave one out")
     if getattr(given, "labels", ()) and (why or not program.has_truth):
-        problem = f"are of labels with an audit, not of {task.kind.words.many} by this model"
-        refuse("labels", given.labels, problem, "leave it out")
+        refuse("labels", given.labels, "need labels and an audit of them", "leave it out")
     trusted_codes(program.data, given.reference)
     if truths is None and (gold or given.reference):
         raise SettingError("--gold and --reference need a calibration, and this kind has none")
@@ -194,6 +189,12 @@ def _audited(
     page = rt.reporting.Report({**page.facts, **came}, page.files)
     parts = {n: _PARTS[n](task, result, known) for n in names if n in _PARTS}
     return result, page, parts, None if verdicts is None else verdicts.items
+
+
+def _gold(given: Namespace, task: Task) -> pd.DataFrame | None:
+    """Known truths: of the tables that are named, or else of the export."""
+    tables = [read_table(path) for path in given.gold]
+    return pd.concat(tables, ignore_index=True) if tables else task.gold
 
 
 def _dropped(task: Task, verdicts: rt.auditing.Audit) -> xr.DataTree | None:
@@ -250,12 +251,11 @@ def _check(task: Task, result: xr.DataTree, gold: Any) -> Part:
 
 def _types(task: Task, result: xr.DataTree, gold: Any) -> Part:
     """Types of annotators who want different things, of the fit or of a mixture fitted quickly."""
-    data, many = task.program.data, task.kind.words.many
+    data = task.program.data
     if "types" not in result.children:
         models = [one for one in task.kind.models if one.__name__.startswith("Mixture")]
         if not models or data.judge not in data.question_axes():
-            problem = f"is of comparisons and rankings, not of {many}"
-            refuse("more", "types", problem, "leave it out")
+            refuse("more", "types", "is of comparisons and rankings", "leave it out")
         model: Any = models[0]
         result = rt.fit(model(num_types=3), data, rt.PGEM(), **task.options)
     responsibility = result["types"]["responsibility"].transpose("annotator", "type")
@@ -300,8 +300,7 @@ def fit(given: Namespace) -> None:
 def _update(given: Namespace) -> None:
     """Add the judgements of a table to a stored fit; print what changed."""
     if given.model or given.backend or given.set or given.quick:
-        expected = "leave out --model, --backend, --set and --quick"
-        refuse("update", str(given.update), "has its model and its draws", expected)
+        raise SettingError("--update has a model; leave out --model, --backend, --set and --quick")
     with collected_warnings():
         result = files.read_result(given.update)
         _, more = reading.read_given(given, model_of(result))
@@ -319,10 +318,7 @@ def _update(given: Namespace) -> None:
 def rank(given: Namespace) -> None:
     """Print a leaderboard of a table or a result, and write it in the form that is asked for."""
     share("level", given.level)
-    if given.out is not None and given.out.suffix.lower() in (".png", *FORMS):
-        files.check_writable(given.out, given)
-    else:
-        files.check_table(given)
+    files.check_outputs(given, (".png", *FORMS))
     with collected_warnings():
         task, _ = task_of(given)
         check_order(task.program, "table")
@@ -330,12 +326,48 @@ def rank(given: Namespace) -> None:
         board = rt.leaderboard(task.fit(log_likelihood=False), **options)
     board = replace(board, facts={**board.facts, "front": "command line"})
     if given.out is not None:
-        files.write_file(given.out, partial(write_board, board), given.force)
-        note(f"wrote {given.out}", given.quiet)
+        files.write_file(given.out, partial(_write_board, board), given.force, given.quiet)
     print(board.to_text(), end="")
 
 
-def write_board(board: Any, path: Path) -> None:
+def judges(given: Namespace) -> None:
+    """Fit, compare the judges, and print their board, or the card of one."""
+    files.check_outputs(given, FORMS)
+    lengths = tuple(names_in(given.lengths)) if given.lengths else None
+    if lengths is not None and len(lengths) != 2:
+        refuse("lengths", given.lengths, "are not two columns", "write --lengths len_a,len_b")
+    named = [*(lengths or ()), given.question, given.swapped, given.time]
+    columns = [name for name in named if name]
+    if given.file.suffix != ".nc" and columns:
+        others = given.roles.get("columns", [])
+        given.roles["columns"] = [*others, *(one for one in columns if one not in others)]
+    costs = pairs(given.cost, "cost").items()
+    cost = {name: reading.value_of(text, float) for name, text in costs}
+    with collected_warnings():
+        task, _ = task_of(given)
+        if task.kind.name not in ("labels", "comparisons"):
+            problem = f"is of {task.kind.words.many}, and judges are compared by labels or votes"
+            refuse("table", str(given.file), problem, "raters audit says whom to trust")
+        # What needs no fit is refused before it.
+        people = names_in(given.people) if given.people else ()
+        _, others, _ = people_and_prices(task.program.data, people, cost)
+        judged = [name_text(task.program.data.judges[code]) for code in others]
+        if given.card is not None and name_text(given.card) not in judged:
+            refuse("card", given.card, "is no judge", f"name one of {shorten(judged)}")
+        share("target", given.target)
+        gold = _gold(given, task)
+        options = {name: getattr(given, name) for name in ("target", "level", "seed")}
+        options |= {name: getattr(given, name) or "" for name in ("question", "swapped", "time")}
+        options |= {"lengths": lengths, "cost": cost or None, "gold": gold, "people": people}
+        board = rt.judges(task.fit(log_likelihood=False), **options)
+    board = replace(board, facts={**board.facts, "front": "command line"})
+    shown = board if given.card is None else board.card(given.card)
+    for path in given.out:
+        files.write_file(path, partial(_write_board, shown), given.force, given.quiet)
+    print(shown)
+
+
+def _write_board(board: Any, path: Path) -> None:
     """Write a board in the form that the ending of a file asks for."""
     ending = path.suffix.lower()
     if ending == ".png":
@@ -353,7 +385,7 @@ def suggest(given: Namespace) -> None:
         _into_export(formats.relabel_queue, {"item": [], "by": []}, given)
         files.check_writable(given.out, given)
     else:
-        files.check_table(given)
+        files.check_outputs(given)
     with collected_warnings():
         task, (policy,) = task_of(given, Policy())
         pool = _pool_of(task.program, **pool_options(given))

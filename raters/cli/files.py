@@ -12,7 +12,7 @@ import sys
 import tempfile
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -93,8 +93,7 @@ def read_result(path: Path) -> xr.DataTree:
     known = _manifest(path.parent)
     if path.name in known and not _is_unchanged(path, known):
         # netCDF may hang on a damaged file.
-        expected = "write it again with raters fit, or give a copy of another name"
-        raise DataError(f"{str(path)!r} is not as raters wrote it; {expected}")
+        raise DataError(f"{str(path)!r} is not as raters wrote it; fit again, or give a copy")
     try:
         with xr.open_datatree(path, engine="netcdf4") as stored:
             result = stored.load()
@@ -102,8 +101,9 @@ def read_result(path: Path) -> xr.DataTree:
                 return result
             raise ValueError
     except (OSError, ValueError, KeyError) as error:
-        problem = f"{str(path)!r} is no netCDF file with a result of raters that can be read"
-        raise DataError(f"{problem}; give what raters fit wrote") from error
+        raise DataError(
+            f"{str(path)!r} is no netCDF of raters fit; give what that wrote"
+        ) from error
 
 
 # ---------------------------------------------------------------- what is written
@@ -133,11 +133,13 @@ def check_writable(
         raise SettingError(f"{option} {str(path)!r} cannot be written: {str(holder)!r} is not ours")
 
 
-def check_table(given: Namespace) -> None:
-    """Raise unless a table can be written, where one is asked for."""
-    if given.out is not None:
-        table_format(given.out, written=True)
-        check_writable(given.out, given)
+def check_outputs(given: Namespace, forms: Collection[str] = ()) -> None:
+    """Raise unless what is asked for can be written, as tables or in these other forms."""
+    for path in given.out if isinstance(given.out, list) else [given.out]:
+        if path is not None and path.suffix.lower() not in forms:
+            table_format(path, written=True)
+        if path is not None:
+            check_writable(path, given)
 
 
 def write_table(table: pd.DataFrame, path: Path, *, people: bool = True) -> None:
@@ -171,9 +173,12 @@ def to_netcdf(result: xr.DataTree, path: Path) -> None:
         raise OSError(f"the netCDF file cannot be written ({error})") from error
 
 
-def write_file(path: Path, write: Callable[[Path], object], force: bool = False) -> None:
-    """Write one file whole, or not at all."""
+def write_file(
+    path: Path, write: Callable[[Path], object], force: bool = False, quiet: bool = True
+) -> None:
+    """Write one file whole, or not at all; and say so."""
     write_folder(path.parent, {path.name: write}, force)
+    note(f"wrote {path}", quiet)
 
 
 def write_folder(

@@ -88,8 +88,7 @@ def imported(option: str, text: str) -> Any:
         return getattr(importlib.import_module(module), name)
     except Exception as error:  # The user's code may raise anything.
         problem = f"--{option} {text} cannot be imported ({type(error).__name__}: {error})"
-        such = f"school:{option.upper()} for the {option.upper()} of school.py"
-        raise SettingError(f"{problem}; write MODULE:NAME, such as {such}") from error
+        raise SettingError(f"{problem}; write MODULE:NAME") from error
 
 
 def model_asked(text: str | None) -> Any:
@@ -152,12 +151,9 @@ def fields(owner: Any) -> dict[str, tuple[Any, Any]]:
 def built(texts: Mapping[str, str], *owners: Any) -> list[Any]:
     """Objects of dataclasses, or changed copies of objects, each with the settings that it has."""
     known = [fields(owner) for owner in owners]
-    for name in texts:
-        if not any(name in one for one in known):
-            classes = [one if isinstance(one, type) else type(one) for one in owners]
-            listed = " or ".join(dashed(one.__name__) for one in classes)
-            every = ", ".join(field for one in known for field in one)
-            refuse("set", name, f"is no setting of {listed}", f"they have {every}")
+    every = [field for one in known for field in one]
+    if unknown := [name for name in texts if name not in every]:
+        refuse("set", unknown[0], "is no setting here", f"choose among {', '.join(every)}")
     objects = []
     for owner, one in zip(owners, known, strict=True):
         values = {name: value_of(texts[name], one[name][0]) for name in texts if name in one}
@@ -176,8 +172,8 @@ def model_given(given: Namespace, kind: Kind, roles: Collection[str]) -> Model[A
     elif given.model is not None:
         owner = chosen("model", given.model, models())
         if owner not in kind.models:
-            others = ", ".join(dashed(one.__name__) for one in kind.models)
-            refuse("model", given.model, f"is no model of {kind.name}", f"choose one of {others}")
+            expected = f"choose {', '.join(dashed(one.__name__) for one in kind.models)}"
+            refuse("model", given.model, f"is no model of {kind.name}", expected)
         owner = kind.default if type(kind.default) is owner else owner
     known, texts = fields(owner), settings_of(given)
     return built({name: texts[name] for name in texts if name in known}, owner)[0]
@@ -241,9 +237,8 @@ def given_roles(words: Sequence[str]) -> tuple[Path | None, dict[str, list[str]]
     files, given = vars(parsed).pop("FILE"), vars(parsed)
     if unknown:
         flag = unknown[0].partition("=")[0]
-        setting = f"--set {flag.lstrip('-').replace('-', '_')}=VALUE"
-        others = f"settings of a model or back-end are written {setting}"
-        raise SettingError(f"there is no option {flag}; see `raters audit --help`; {others}")
+        setting = f"write settings as --set {flag.lstrip('-').replace('-', '_')}=VALUE"
+        raise SettingError(f"there is no option {flag}; see `raters audit --help`, or {setting}")
     if len(files) > 1:
         raise SettingError(f"one file is read, and there are {len(files)}: {', '.join(files)}")
     roles = {role: texts for role, texts in given.items() if texts is not None}
@@ -336,8 +331,7 @@ def task_of(given: Namespace, *owners: Any) -> tuple[Task, list[Any]]:
         own = model_asked(given.model)  # Its module knows the classes that the file names.
         asked = given.backend or getattr(given, "quick", False)
         if given.roles or isinstance(own, type) or asked or (given.set and not owners):
-            expected = "leave out the options of columns, models and back-ends"
-            raise SettingError(f"{file!r} is a saved result with its data and fit; {expected}")
+            raise SettingError(f"{file!r} is a saved result; leave out columns, model, back-end")
         kind = kind_asked(given.kind)
         result = read_result(given.file)
         program = Program(model_of(result), data_of(result))
@@ -350,7 +344,7 @@ def task_of(given: Namespace, *owners: Any) -> tuple[Task, list[Any]]:
     for role, axis in (("features", "feature"), ("family", "family")):
         if role in given.roles and axis not in program.axes:
             problem = f"is of no use to {dashed(type(model).__name__)}"
-            refuse(role, given.roles[role], problem, "leave it out, or name a model that reads it")
+            refuse(role, given.roles[role], problem, "name a model that reads it")
     quick = getattr(given, "quick", False)
     if named and quick:
         raise SettingError("--quick chooses the back-end; leave out --quick or --backend")

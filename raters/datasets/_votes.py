@@ -225,8 +225,7 @@ def _type_probs(weights: Sequence[float] | None, num_types: int) -> Float[np.nda
     """Normalise the weights; uniform when there are none."""
     probs = np.full(num_types, 1 / num_types) if weights is None else numbers("weights", weights)
     if probs.shape != (num_types,) or not np.all(probs > 0):
-        expected = f"it must give each of {num_types} types a number above 0"
-        refuse("weights", weights, expected=expected)
+        refuse("weights", weights, expected=f"give {num_types} numbers above 0")
     return np.asarray(probs / probs.sum())
 
 

@@ -51,10 +51,9 @@ def draw_kinds(
 ) -> Shaped[np.ndarray, " annotator"]:
     """Draw the kind of each annotator: these shares of each kind, and the others competent."""
     if min(shares.values()) < 0 or sum(shares.values()) >= 1:
-        name, value = next(iter(shares.items()))
         others = ", ".join(f"`{other}` {share:g}" for other, share in shares.items())
         expected = "shares must not be negative, and must leave someone competent"
-        refuse(name, value, f"is not possible (of {others})", expected)
+        refuse(next(iter(shares)), problem=f"is not possible ({others})", expected=expected)
     kinds = np.full(num_annotators, "competent", object)
     ends = np.cumsum([0, *(round(part * num_annotators) for part in shares.values())])
     for name, begin, end in zip(shares, ends, ends[1:], strict=False):

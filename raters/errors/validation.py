@@ -28,6 +28,8 @@ _OBJECTS = {
     "Comparisons": ("comparisons", "rt.Comparisons.from_frame(table, ...)"),
     "Labels": ("labels", "rt.Labels.from_frame(table, ...)"),
     "Model": ("a model", "rt.BTL()"),
+    "Policy": ("a policy", "rt.Policy(target='ranking')"),
+    "Stop": ("a rule to stop by", "rt.acquisition.ExpectedTau(0.9)"),
 }
 # Settings of models lie between this and its inverse: beyond, matrices are singular.
 _LEAST = 1e-6

@@ -60,13 +60,8 @@ def competences(audit: Audit) -> Plots:
     judge, judged = audit.judge, audit.judged
     table, worlds = audit.table, audit.tables.get("worlds")
     if f"{judged}_low" not in table:
-        refuse(
-            "audit",
-            audit,
-            "is of several kinds of judgement, whose quantities have no scale in common",
-            "draw the audit of one part at a time",
-            instead="rt.figures.competences(rt.audit(*rt.fitting.part(model, result, 'votes')))",
-        )
+        instead = "rt.figures.competences(rt.audit(*rt.fitting.part(model, result, 'votes')))"
+        refuse("audit", audit, "is of several kinds", "draw one part at a time", instead=instead)
     columns = [judged, f"{judged}_low", f"{judged}_high", "verdict"]
     if worlds is not None:
         table = worlds.assign(verdict=table["verdict"])
@@ -82,7 +77,8 @@ def competences(audit: Audit) -> Plots:
         for verdict, (colour, marker) in base.VERDICTS.items():
             mask = table["verdict"].values[rows.shown] == verdict
             part = shown.isel({judge: rows.shown[mask]})
-            base.intervals(axes, rows.position[mask], part, judged, colour, marker, alpha)
+            style: Style = {"color": colour, "alpha": alpha}
+            base.intervals(axes, rows.position[mask], part, judged, marker, **style)
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
     axes.axvline(audit.threshold, color=GREY, linewidth=1, linestyle="--", zorder=0)
     # What the ends of the scale mean is known of competences alone.
@@ -110,14 +106,8 @@ def _legend(figure: Figure, audit: Audit) -> None:
             style: Style = {"color": colour, "marker": marker, "linestyle": "none"}
             handles.append(Line2D([], [], label=label, **style))
     title = f"verdict (number of {plural(audit.judge)})"
-    figure.legend(
-        handles=handles,
-        title=title,
-        fontsize=9,
-        title_fontsize=9,
-        ncols=4,
-        loc="outside lower center",
-    )
+    sizes: Style = {"fontsize": 9, "title_fontsize": 9, "ncols": 4}
+    figure.legend(handles=handles, title=title, loc="outside lower center", **sizes)
 
 
 @checked
@@ -148,8 +138,7 @@ def confusions(audit: Audit) -> Plots:
     """
     if audit.confusion is None:
         instead = "rt.figures.competences(audit)"
-        expected = "draw the quantity that the verdicts are about"
-        refuse("audit", audit, "has no confusion matrices", expected, instead=instead)
+        refuse("audit", audit, "has no confusion matrices", "draw competences", instead=instead)
     table = audit.table
     order = np.lexsort((table["competence"].values, -table["p_below"].values))[:_MATRICES]
     mean = audit.confusion["mean"].transpose("annotator", "true_class", "label")
@@ -161,9 +150,9 @@ def confusions(audit: Audit) -> Plots:
     side = min(10.0 / columns, 2.7)
     margin = 0.08 * max(map(len, classes))
     figure = base.new_figure(max(columns * side + margin + 1.0, 8.0), lines * side + margin + 1.5)
-    panels = figure.subplots(lines, columns, squeeze=False).ravel().tolist()
+    panels = base.grid(figure, len(order), columns)
     ticks, values = np.arange(len(classes)), data["confusion"].values
-    for index, (axes, name, verdict) in enumerate(zip(panels, names, verdicts, strict=False)):
+    for index, (axes, name, verdict) in enumerate(zip(panels, names, verdicts, strict=True)):
         shades = _matrix(axes, values[index])
         title = base.short(name, int(side / 0.09))
         colour = base.VERDICTS[verdict][0]
@@ -172,14 +161,11 @@ def confusions(audit: Audit) -> Plots:
         below = classes if index + columns >= len(order) else []
         axes.set_xticks(ticks, below, rotation=90, fontsize=8)
         axes.set_yticks(ticks, classes if index % columns == 0 else [], fontsize=8)
-    for axes in panels[len(order) :]:
-        axes.set_axis_off()
     figure.colorbar(shades, ax=panels, label="P(label | true class)", shrink=0.8)
     which = f"{len(order)} of {table.sizes['annotator']} annotators, least trusted first"
     title = f"Labels (columns) given to items of each true class (rows): {which}"
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     _legend(figure, audit)
-    panels = panels[: len(order)]
     return base.collected(data, figure, panels, "annotator", names, columns)
 
 
@@ -230,21 +216,17 @@ def checks(check: Check) -> Plots:
     """
     data, table = getattr(check, "draws", None), getattr(check, "table", None)
     if not isinstance(data, xr.Dataset) or not isinstance(table, xr.Dataset):
-        instead = "rt.check(model, result)"
-        refuse("check", check, expected="it must be a check", instead=instead)
+        refuse("check", check, expected="give a check", instead="rt.check(model, result)")
     if not data.sizes.get("discrepancy"):
         raise SettingError("nothing of these data could be measured, so there is nothing to draw")
     names = data["discrepancy"].values.tolist()
     columns = min(3, len(names))
-    lines = -(-len(names) // columns)
-    figure = new_figure(3.9 * columns, 2.9 * lines)
-    panels = list(figure.subplots(lines, columns, squeeze=False).flat)
-    for panel, name in zip(panels, names, strict=False):
+    figure = new_figure(3.9 * columns, 2.9 * -(-len(names) // columns))
+    panels = base.grid(figure, len(names), columns)
+    for panel, name in zip(panels, names, strict=True):
         _discrepancy(panel, data.sel(discrepancy=name), table.sel(discrepancy=name))
         panel.set_title(str(name).replace("_", " "), loc="left", fontsize=11)
-    for panel in panels[len(names) :]:
-        panel.set_axis_off()
-    return collected(data, figure, panels[: len(names)], "discrepancy", names, columns)
+    return collected(data, figure, panels, "discrepancy", names, columns)
 
 
 def _discrepancy(axes: Axes, data: xr.Dataset, row: xr.Dataset) -> None:

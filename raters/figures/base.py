@@ -104,6 +104,14 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained", dpi=150)
 
 
+def grid(figure: Figure, number: int, columns: int) -> list[Axes]:
+    """Panels line by line; those beyond the number stay empty."""
+    panels = figure.subplots(-(-number // columns), columns, squeeze=False).ravel().tolist()
+    for panel in panels[number:]:
+        panel.set_axis_off()
+    return list(panels[:number])
+
+
 def collected(
     data: xr.Dataset,
     figure: Figure,
@@ -125,13 +133,9 @@ def collected(
 
 def check_draws(result: Any) -> None:
     """Check that this is a result, or another tree of draws, all of them finite."""
-    if (
-        not isinstance(result, xr.DataTree)
-        or "posterior" not in result
-        or not all(result["posterior"].sizes.get(axis, 0) for axis in ("chain", "draw"))
-    ):
-        expected = "it must be a result, with posterior draws"
-        refuse("result", result, expected=expected, instead="rt.fit(model, votes)")
+    is_fit = isinstance(result, xr.DataTree) and "posterior" in result
+    if not is_fit or not all(result["posterior"].sizes.get(axis, 0) for axis in ("chain", "draw")):
+        refuse("result", result, "has no posterior draws", "give a fit", instead="rt.fit(...)")
     check_finite(result)
 
 
@@ -148,32 +152,18 @@ def name_rows(axes: Axes, rows: Rows) -> None:
     axes.set_ylim(rows.position[-1] + 0.7, -0.7)
     if rows.left_out:
         axes.axhspan(rows.head - 0.5, rows.head + 0.5, color="#F0F0F0", zorder=0)
-        axes.text(
-            0.5,
-            rows.head,
-            f"… {rows.left_out} of {len(rows.shown) + rows.left_out} not shown …",
-            transform=axes.get_yaxis_transform(),
-            ha="center",
-            va="center",
-            fontsize=9,
-        )
+        text = f"… {rows.left_out} of {len(rows.shown) + rows.left_out} not shown …"
+        style: Style = {"ha": "center", "va": "center", "fontsize": 9}
+        axes.text(0.5, rows.head, text, transform=axes.get_yaxis_transform(), **style)
 
 
 def intervals(
-    axes: Axes,
-    position: Sequence[float] | np.ndarray,
-    data: xr.Dataset,
-    name: str,
-    colour: str = COLOURS[0],
-    marker: str = "o",
-    alpha: float = 1.0,
+    axes: Axes, position: np.ndarray, data: xr.Dataset, name: str, marker: str = "o", **style: Any
 ) -> None:
-    """Draw the means of a variable and their intervals, one in a row."""
-    low, high = data[f"{name}_low"], data[f"{name}_high"]
-    axes.hlines(position, low, high, color=colour, linewidth=1.6, alpha=alpha)
-    axes.plot(
-        data[name], position, marker, color=colour, markersize=5, linestyle="none", alpha=alpha
-    )
+    """Draw the means of a variable and their intervals, one in a row, with colour and alpha."""
+    style = {"color": COLOURS[0]} | style
+    axes.hlines(position, data[f"{name}_low"], data[f"{name}_high"], linewidth=1.6, **style)
+    axes.plot(data[name], position, marker, markersize=5, linestyle="none", **style)
 
 
 def summary(draws: xr.DataArray, level: float) -> xr.Dataset:

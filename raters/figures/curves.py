@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from scipy.special import stdtrit
 
 from raters.errors import refuse
-from raters.errors.validation import checked
-from raters.figures.base import COLOURS, Plots, collected, new_figure, plain, short
+from raters.errors.validation import checked, one_of
+from raters.figures.base import COLOURS, Plots, Style, collected, new_figure, plain, short
 
 _STYLES = ("-", "--", ":", "-.")
 # Coverage of the bands.
@@ -59,11 +59,8 @@ def learning_curves(curves: xr.Dataset, name: str = "tau") -> Plots:
     >>> plots.savefig("curves.png")        # doctest: +SKIP
     """
     if "batch" not in curves.dims or "answers" not in curves:
-        expected = "pass what rt.acquisition.simulate_campaign returned"
-        refuse("curves", curves, "is no campaign's", expected)
-    if name not in curves:
-        expected = f"choose one of {sorted(map(str, curves))}"
-        refuse("name", name, "is not among the curves", expected)
+        refuse("curves", curves, "is no campaign's", "pass what `simulate_campaign` returned")
+    one_of("name", name, map(str, curves))
     data, replicates = _averaged(curves[[name, "answers"]], name)
     figure = new_figure(8.5, 4.8)
     axes = figure.subplots()
@@ -109,11 +106,6 @@ def _name_lines(axes: Axes, value: xr.DataArray) -> None:
     lines = value.transpose("policy", "batch").values
     last = [np.append(-np.inf, line[np.isfinite(line)])[-1] for line in lines]
     order = np.argsort(-np.array(last), kind="stable")
-    axes.legend(
-        handles=[axes.get_lines()[index] for index in order],
-        loc="upper left",
-        bbox_to_anchor=(1.01, 1),
-        fontsize=9,
-        frameon=False,
-        handlelength=3,
-    )
+    handles = [axes.get_lines()[index] for index in order]
+    beside: Style = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "frameon": False}
+    axes.legend(handles=handles, fontsize=9, handlelength=3, **beside)

@@ -34,13 +34,9 @@ def _reward(result: xr.DataTree) -> xr.DataArray:
         problem = f"has no rewards to draw; it has {sorted(map(str, posterior))}"
         refuse("result", problem=problem, expected="fit comparisons")
     reward = posterior["reward"]
-    if "type" in reward.dims:
-        instead = "rt.figures.profiles(result)"
-        problem = "has rewards for each type of annotator"
-        refuse("result", problem=problem, expected="draw the profiles", instead=instead)
     if reward.dims != ("chain", "draw", "item") or reward.dtype.kind not in "iuf":
-        problem = "does not hold the draws of 'reward' as they were fitted"
-        refuse("result", problem=problem, expected="pass a result as fitted")
+        problem, instead = "has rewards of each type, or other ones", "rt.figures.profiles(result)"
+        refuse("result", problem=problem, expected="draw the profiles", instead=instead)
     return reward
 
 
@@ -284,7 +280,7 @@ def profiles(result: xr.DataTree) -> Plots:
         of_type = shown.isel(type=index)
         panel.axvline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
         panel.plot(shown["common"], rows, "|", **style)
-        base.intervals(panel, rows, of_type, site, COLOURS[index % len(COLOURS)])
+        base.intervals(panel, rows, of_type, site, color=COLOURS[index % len(COLOURS)])
         title = f"type {name}: {float(of_type['type_weight']):.0%}"
         panel.set_title(title, fontsize=10, loc="left")
         base.plain(panel, "y")

@@ -18,8 +18,7 @@ def as_reward(mdp: MDP, reward: ArrayLike) -> PerAction:
     if array.shape == (mdp.num_features,):
         return mdp.reward(array)
     if array.shape != mdp.allowed.shape:
-        expected = f"it must be a table (state, action), here {mdp.allowed.shape}, or weights"
-        expected += f" (feature,), here ({mdp.num_features},)"
+        expected = f"give (state, action), {mdp.allowed.shape}, or (feature,), {mdp.num_features}"
         such = "np.repeat(reward[:, None], mdp.num_actions, 1) of a reward of states"
         refuse_shape("reward", array, expected, such)
     return array
@@ -42,7 +41,7 @@ def check_entries(
         state, action = np.argwhere(wrong)[0]
         where = f"action {mdp.actions[action]!r} in state {mdp.states[state]!r}"
         problem = f"has {table[state, action]:g} for {where}"
-        expected = "numbers must be at least 0, and 0 where an action is not allowed"
+        expected = "give numbers of at least 0, and 0 for what is not allowed"
         such = f"np.where(mdp.allowed, {name}, 0)"
         refuse_data(name, problem=problem, expected=expected, instead=such)
 
@@ -54,9 +53,8 @@ def as_policy(mdp: MDP, value: ArrayLike, name: str = "policy") -> PerAction:
     if (wrong := np.abs(total - 1) > ROUNDING).any():
         state = int(wrong.argmax())
         problem = f"adds up to {total[state]:.6g} in state {mdp.states[state]!r}"
-        expected = "the probabilities of the actions must add up to 1 in each state"
         such = f"{name} / {name}.sum(1, keepdims=True)"
-        refuse_data(name, problem=problem, expected=expected, instead=such)
+        refuse_data(name, problem=problem, expected="it must add up to 1", instead=such)
     return np.asarray(policy / total[:, None])
 
 
@@ -66,8 +64,7 @@ def as_features(mdp: MDP, demonstrator: ArrayLike) -> PerFeature:
     if array.shape == (mdp.num_features,):
         return array
     if array.ndim != 2:
-        expected = f"it must be feature expectations ({mdp.num_features},), or an occupancy"
-        expected += f" (state, action), here {mdp.allowed.shape}"
+        expected = f"give (feature,), {mdp.num_features}, or an occupancy, {mdp.allowed.shape}"
         such = "demonstrator=imitation.occupancy(mdp, rollout)"
         refuse_shape("demonstrator", array, expected, such)
     return features_of(mdp, as_table(mdp, "demonstrator", array))

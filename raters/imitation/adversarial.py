@@ -97,8 +97,9 @@ def gail(
             break
     else:
         if history[-1] > tolerance:
-            divergence = f"the divergence from the demonstrator is {history[-1]:.3g} nats"
-            warn_unconverged(f"{divergence} after {steps} steps, and falls; take more steps")
+            warn_unconverged(
+                f"the divergence, {history[-1]:.3g} nats, still falls; take more steps"
+            )
     with np.errstate(divide="ignore", invalid="ignore"):
         logits = np.log(good) - np.log(learned)
     return Adversarial(policy, logits, history[-1], np.array(history))

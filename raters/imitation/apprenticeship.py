@@ -96,8 +96,7 @@ def feature_matching(mdp: MDP, demonstrator: ArrayLike, *, rounds: int = 500) ->
         apart = target - mixed @ np.array(corners)
     value = float(np.linalg.norm(apart))
     if value - least > near:
-        above = f"the distance may be {value - least:.3g} above the least possible"
-        warn_unconverged(f"{above}; take more rounds")
+        warn_unconverged(f"it may be {value - least:.3g} above the least; take more rounds")
     policy = clone(mdp, np.tensordot(mixed, np.array(visits), 1), pseudo_counts=0.0)
     return Apprentice(policy, apart / max(value, 1e-300), value, max(value - least, 0.0))
 
@@ -149,9 +148,8 @@ def syed_schapire(mdp: MDP, demonstrator: ArrayLike) -> Apprentice:
     solved = linprog(objective, at_most, -target, equal, mdp.start[inner], bounds, method="highs")
     if solved.x is None:
         problem = f"gives a programme without a solution ({solved.message.strip()})"
-        expected = "with a discount of 1 walks for ever must not have more and more features"
-        such = "dataclasses.replace(mdp, discount=0.95)"
-        refuse_data("demonstrator", problem=problem, expected=expected, instead=such)
+        expected = "let walks end where nothing is discounted, or discount"
+        refuse_data("demonstrator", problem=problem, expected=expected)
     visits = np.zeros(mdp.allowed.shape)
     visits[state, action] = np.maximum(solved.x[:-1], 0.0)
     policy = clone(mdp, visits, pseudo_counts=0.0)

@@ -108,9 +108,8 @@ def cloning_bound(mdp: MDP, reward: ArrayLike, demonstrator: ArrayLike, policy: 
     Bound(gap=0.0526, bound=0.4000)
     """
     if mdp.discount == 1:
-        expected = "the bound is finite for a discount below 1"
         such = "dataclasses.replace(mdp, discount=0.99)"
-        refuse("discount", 1.0, expected=expected, instead=such)
+        refuse("discount", 1.0, expected="it must be below 1", instead=such)
     table = as_reward(mdp, reward)
     good, learned = as_policy(mdp, demonstrator, "demonstrator"), as_policy(mdp, policy)
     visits = (1 - mdp.discount) * visits_of(mdp, good).sum(1)
@@ -192,8 +191,7 @@ def _answered(mdp: MDP, states: np.ndarray, answers: np.ndarray) -> PerAction:
     if not possible or not ((answers >= 0) & (answers < mdp.num_actions)).all():
         problem = f"gave {answers.dtype} of shape {answers.shape}"
         expected = f"give a code below {mdp.num_actions} for each of the {len(states)} states"
-        such = "ask=lambda states: actions[states]"
-        refuse_data("ask", problem=problem, expected=expected, instead=such)
+        refuse_data("ask", problem=problem, expected=expected)
     return sums_of(mdp, Rollout(states[None], answers[None]))
 
 

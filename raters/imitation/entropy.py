@@ -136,9 +136,7 @@ def maxent_irl(mdp: MDP, demonstrator: ArrayLike, *, penalty: float = 0.0) -> In
     gap = float(np.abs(axes @ slope).max())
     grows = least <= _GROWN * float(first[-1])
     if gap > near or grows:
-        why = "no policy may have these features"
-        if grows:
-            why = "weights grow without end, as for a demonstrator who never errs"
+        why = "weights grow without end" if grows else "no policy may have these features"
         problem = f"feature expectations differ by {gap:.3g} from the demonstrator's: {why}"
         warn_unconverged(f"{problem}; give a penalty, such as penalty=0.01")
     return Inverse(theta, at.plan.policy, at.value, gap)
@@ -156,10 +154,9 @@ def _begin(mdp: MDP, target: PerFeature) -> tuple[PerFeature, Objective]:
             return theta, maxent_objective(mdp, theta, target)
         except DataError:
             continue
-    problem = "leaves no weights to begin with: entropy grows in circles that cost nothing"
     expected = "some weights must make each step cost more than its entropy"
     such = "dataclasses.replace(mdp, discount=0.95)"
-    return refuse_data("discount", 1.0, problem, expected, instead=such)
+    return refuse_data("discount", 1.0, "lets entropy grow for ever", expected, instead=such)
 
 
 def _moved(

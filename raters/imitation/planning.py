@@ -158,7 +158,6 @@ def _valued(mdp: MDP, reward: PerAction, policy: PerAction) -> PerState:
 
 
 def _endless(problem: str) -> DataError:
-    problem = f"{problem}, so that no policy is optimal"
-    expected = "with a discount of 1 each round of a circle must cost more than its entropy brings"
+    expected = "discount, or let each round of a circle cost more than its entropy brings"
     such = "dataclasses.replace(mdp, discount=0.95)"
     return DataError(parameter="reward", problem=problem, expected=expected, instead=such)

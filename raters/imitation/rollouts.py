@@ -130,8 +130,7 @@ def sums_of(mdp: MDP, rollout: Rollout, discount: float = 1.0) -> PerAction:
     wrong = codes.ndim != 3 or not codes.size
     if wrong or ((codes != np.round(codes)) | (codes < -1) | (codes >= most)).any():
         problem = f"has states of shape {states.shape} and actions of shape {actions.shape}"
-        expected = "both must be (episode, step), codes of the state before each action and of the"
-        expected += " action, or -1 after the last step"
+        expected = "give codes (episode, step) of each action and the state before it, or -1"
         such = "Rollout(states[:, :-1], actions) with the last states left out"
         refuse_data("rollout", problem=problem, expected=expected, instead=such)
     done = (codes >= 0).all(0)

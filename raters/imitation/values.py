@@ -43,9 +43,8 @@ def _check_ending(mdp: MDP, after: Float[np.ndarray, "state next_state"]) -> Non
     if not ending.all():
         names = [mdp.states[code] for code in np.flatnonzero(~ending)]
         problem = f"never gets to an end from state(s) {shorten(names)}"
-        expected = "with a discount of 1 returns are finite for policies that do"
         such = "dataclasses.replace(mdp, discount=0.95)"
-        refuse_data("policy", problem=problem, expected=expected, instead=such)
+        refuse_data("policy", problem=problem, expected="let it end, or discount", instead=such)
 
 
 def values_of(mdp: MDP, reward: PerAction, policy: PerAction) -> PerState:

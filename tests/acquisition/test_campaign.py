@@ -21,10 +21,22 @@ import raters as rt
 from raters.acquisition import GainBelow, Policy, Random, Top, formats
 from raters.acquisition.batches import Unique
 from raters.acquisition.campaign.campaign import Campaign
+from raters.acquisition.campaign.stopping import Stop
 from raters.errors import BackendError, DataError, SettingError
 from tests import hand
 from tests.acquisition import crashing
 from tests.refusals import raises_about
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers(Stop):
+    """Stop after so many votes."""
+
+    at_least: int
+
+    def value(self, posterior) -> float:
+        return posterior.data.num_votes
+
 
 BY_CHANCE = Policy(score=Random(), batch=Top())
 # Where syncing costs nothing.
@@ -293,23 +305,16 @@ def test_a_budget_is_never_passed(start):
 
 
 def test_a_rule_stops(start):
-    seen = []
-
-    def rule(posterior) -> bool:
-        seen.append(posterior.data.num_votes)
-        return seen[-1] >= 2
-
-    campaign = start(stop=rule, backend=rt.PGEM(draws=50))
+    campaign = start(stop=Answers(2), backend=rt.PGEM(draws=50))
     asked = ids(campaign.ask())
-    assert seen == []
     campaign.tell(asked[0], "first")
     assert not campaign.done
     campaign.tell(asked[1], "first")
-    assert campaign.why_done.startswith("the stopping rule is met: <function")
+    assert campaign.why_done.startswith("the stopping rule is met: Answers(")
     assert campaign.ask().sizes["id"] == 0
     with raises_about(SettingError, "stop"):
-        Campaign.open(campaign.path)
-    assert Campaign.open(campaign.path, stop=rule).done
+        Campaign.open(campaign.path, stop=lambda posterior: True)
+    assert Campaign.open(campaign.path).done
 
 
 def test_status_counts(start, votes):

@@ -74,11 +74,11 @@ def test_the_expected_share_of_right_pairs(monkeypatch):
 
 def test_draws_cannot_tell_more_than_their_number():
     for rule in (OrderIsRight(0.999), OrderIsRight(0.999, top=2)):
-        assert rule.value(SURE) == pytest.approx(200 / 201)
-        assert not rule(SURE)  # all 200 draws agree, and that is not enough
         with raises_about(SettingError, "at_least"):
-            rule.check(SURE, 200)
-        assert rule.value(dataclasses.replace(SURE, independent=9.0)) == pytest.approx(0.9)
+            rule(SURE)  # all 200 draws agree, and that is not enough
+        less = dataclasses.replace(rule, at_least=0.99)
+        assert less.value(SURE) == pytest.approx(200 / 201)
+        assert less.value(dataclasses.replace(SURE, independent=9.0)) == pytest.approx(0.9)
     assert ExpectedTau(0.99)(dataclasses.replace(SURE, independent=9.0))
     assert not ExpectedTau(0.99)(POSTERIOR)
 

@@ -41,9 +41,10 @@ def crowded(tmp_path, monkeypatch):
     return Campaign(tmp_path / "crowd.db", crowd.MODEL, crowd.PAIRS, policy=policy)
 
 
-def arrivals(pool: rt.Comparisons, number: int, seed: int = 0) -> list[rt.Comparisons]:
+def arrivals(pool: rt.Comparisons, number: int, seed: int = 0) -> list[dict]:
     rows = np.random.default_rng(seed).integers(pool.num_rows, size=number)
-    return [pool.rows([row]) for row in rows.tolist()]
+    names = pool.rows(rows).question_names()
+    return [dict(zip(names, one, strict=True)) for one in zip(*names.values(), strict=True)]
 
 
 # ---------------------------------------------------------------- the rule
@@ -195,11 +196,7 @@ def test_a_question_is_found_however_it_is_written(start):
     ledger = start()._ledger
     rows = {
         ledger.row_of(question)
-        for question in (
-            TEA,
-            {"first": "milk", "second": "tea", "by": "ann"},
-            rt.Candidates.pairs(items=["milk", "tea"], annotators=["ann"]),
-        )
+        for question in (TEA, {"first": "milk", "second": "tea", "by": "ann"})
     }
     (row,) = rows
     names = {name: column[row] for name, column in ledger.pool.question_names().items()}

@@ -18,13 +18,13 @@ from raters.acquisition.campaign import journal as journals
 from raters.acquisition.campaign.fits import Fits
 from raters.acquisition.campaign.journal import Journal, Question, Seen, Snapshot, TellResult
 from raters.acquisition.campaign.ledger import Account, Decision, Ledger, Stream
-from raters.acquisition.campaign.settings import GivenRule, Rule, Setup, rule_of, stored_data
+from raters.acquisition.campaign.settings import GivenRule, Setup, rebuilt, stored_data
 from raters.acquisition.campaign.stopping import ExpectedAccuracy, ExpectedTau, OrderIsRight, Stop
 from raters.acquisition.policy import Policy, chooses_at_random
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
 from raters.errors import DataError, SettingError, refuse_data
-from raters.errors.validation import boolean, checked, instance, is_list, seed_number, share, whole
+from raters.errors.validation import checked, share, whole
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data, check_model
 from raters.inference import Backend
@@ -101,9 +101,8 @@ class Campaign:
     again : bool, optional
         Whether an annotator may be asked a question again that they have answered. By default True
         for comparisons and False for labels.
-    stop : callable, optional
-        A rule such as ``rt.acquisition.ExpectedTau(0.9)``: from a `Posterior`, whether to stop.
-        False removes the rule of the journal.
+    stop : Stop, optional
+        A rule such as ``rt.acquisition.ExpectedTau(0.9)``; False removes that of the journal.
     seed : int
 
     Examples
@@ -118,9 +117,10 @@ class Campaign:
     (3, 43, 3.0)
     """
 
+    @checked
     def __init__(
         self,
-        path: str | Path,
+        path: Any,
         model: Model[Any],
         pool: Judgements,
         *,
@@ -137,11 +137,7 @@ class Campaign:
         check_data(pool, "pool", model)
         backend = short_backend(Program(model, pool)) if backend is None else backend
         policy = Policy() if policy is None else policy
-        instance("backend", backend, Backend, "a back-end", "rt.PGGibbs(draws=250)")
-        instance("policy", policy, Policy, "a policy", "rt.Policy(target='ranking')")
-        seed_number(seed)
         again = type(pool).again if again is None else again
-        boolean("again", again)
         pool, base = pools.prepared(pool, data)
         setup = Setup(model, pool.shuffled(seed), base, backend, policy, again, int(seed))
         identity = setup.identity()
@@ -153,12 +149,13 @@ class Campaign:
         journal = Journal.start(path, identity, settings, setup.parts())
         if data is None:
             setup = setup._replace(base=stored_data(journal, "data"))
-        self._set(journal, setup, rule_of(journal, stop))
+        self._set(journal, setup)
 
     @classmethod
+    @checked
     def open(
         cls,
-        path: str | Path,
+        path: Any,
         *,
         batch_size: int | None = None,
         budget: float | None = None,
@@ -169,16 +166,16 @@ class Campaign:
         of other packages can be reopened once the module that defines them is imported."""
         journal = Journal(path)
         setup = Setup.stored(journal)
-        rule = rule_of(journal, stop)
         journal.change(setup.settings(batch_size, budget, stop))
         campaign = cls.__new__(cls)
-        campaign._set(journal, setup, rule)
+        campaign._set(journal, setup)
         return campaign
 
-    def _set(self, journal: Journal, setup: Setup, stop: Rule | None) -> None:
+    def _set(self, journal: Journal, setup: Setup) -> None:
         self._journal = journal
         self.model, self.pool, self._base, self.backend, self.policy, self.again, self.seed = setup
-        self.stop = stop
+        rule = journal.settings["stop"]
+        self.stop: Stop | None = rebuilt(rule, Stop, "stop") if rule else None
         self._ledger = Ledger(self.pool, self._base, self.policy, self.again)
         self._lock = RLock()
         self._result = np.full(1, -1.0), xr.DataTree()  # the answers that it is of
@@ -225,15 +222,15 @@ class Campaign:
         """
         size = self.batch_size if number is None else number
         whole("number", size)
-        judges = pools.codes_of(annotator, self.pool, "annotator")
+        judges = pools.codes_of(annotator, self.pool.judges, self.pool.judge, "annotator")
         with self._lock:
             ids = None
             while ids is None:  # when another process has written since: questions may be its
                 account = self._account()
-                questions, known = self._choose(account, size, judges), len(account.snapshot)
+                questions = self._choose(account, size, judges)
+                known = len(account.snapshot)
                 ids = self._journal.ask(questions, known=known) if questions else []
-        rows = np.array([question.row for question in questions], int)
-        scores = np.array([question.score for question in questions], float)
+        rows, _, scores, _ = zip(*questions, strict=True) if questions else ([],) * 4
         return self._ledger.table(ids, rows, scores)
 
     def _choose(
@@ -259,9 +256,7 @@ class Campaign:
         return questions
 
     @checked
-    def consider(
-        self, question: Judgements | Mapping[str, Any], *, rate: float | None = None
-    ) -> Decision:
+    def consider(self, question: Mapping[str, Any], *, rate: float | None = None) -> Decision:
         """Decide whether to ask a question that arrives, or to let it go (stream-based sampling).
 
         The question is scored by the policy together with the 300 that arrived last, and asked if
@@ -272,8 +267,8 @@ class Campaign:
 
         Parameters
         ----------
-        question : Judgements or mapping
-            One question of the pool: one row, or the names in the columns that `ask` gives, such as
+        question : mapping
+            The names of one question of the pool in the columns that `ask` gives, such as
             ``{"first": "tea", "second": "milk", "by": "ann"}``.
         rate : float, optional
             Share of the questions that are asked; 0.1 at first, and kept where it is not given.
@@ -309,6 +304,7 @@ class Campaign:
         name = ids[0] if ids else None
         return Decision(bool(ids), name, seen.score, seen.threshold, seen.reason, best)
 
+    @checked
     def tell(
         self, answers: Mapping[str, Any] | str, answer: Any = None, *, correct: bool = False
     ) -> TellResult:
@@ -330,12 +326,11 @@ class Campaign:
         TellResult
             Ids: ``new``, ``again`` (stored before), ``corrected``, ``late`` (withdrawn before).
         """
-        boolean("correct", correct)
         if isinstance(answers, str) and answer is not None:
             answers = {answers: answer}
         elif not isinstance(answers, Mapping) or answer is not None:
-            expected, such = "give an id and an answer, or a mapping", "{'a3f1-1': 'first'}"
-            refuse_data("answers", answers, expected=expected, instead=such)
+            such = "{'a3f1-1': 'first'}"
+            refuse_data("answers", answers, expected="map ids to answers", instead=such)
         rows, outcomes = self._journal.read().row.tolist(), dict[int, float]()
         for question, words in answers.items():
             place = self._journal.place_of(question, len(rows))
@@ -347,8 +342,8 @@ class Campaign:
                 raise DataError(f"question {question}: {error}. Nothing was written") from error
             if outcome is None:
                 possible = shorten(map(repr, self.pool.answer_words(rows[place - 1])), 10)
-                expected = f"it must be one of {possible}; nothing was written"
-                refuse_data("answers", words, f"is no answer to question {question}", expected)
+                problem = f"is no answer to question {question}, and nothing was written"
+                refuse_data("answers", words, problem, f"it must be one of {possible}")
             outcomes[place] = float(outcome)
 
         def words_of(place: int, outcome: float) -> str:
@@ -356,17 +351,16 @@ class Campaign:
 
         return self._journal.tell(outcomes, correct=correct, words_of=words_of)
 
+    @checked
     def withdraw(self, ids: str | Iterable[str]) -> tuple[str, ...]:
         """Withdraw open questions, and return the ids of those that were open: their cost is free
         again, and they may be asked anew. Answers that come later still count."""
-        if not isinstance(ids, str) and not is_list(ids):
-            expected = "give the id of a question, or several"
-            refuse_data("ids", ids, expected=expected, instead="['a3f1-1']")
         return self._journal.withdraw([ids] if isinstance(ids, str) else list(ids))
 
     def outstanding(self, *, annotator: Any = None) -> xr.Dataset:
         """Open questions as `ask` returned them, of one annotator, of several, or of all."""
-        snapshot, judges = self._journal.read(), pools.codes_of(annotator, self.pool, "annotator")
+        judges = pools.codes_of(annotator, self.pool.judges, self.pool.judge, "annotator")
+        snapshot = self._journal.read()
         places = np.flatnonzero(snapshot.open & np.isin(snapshot.annotator, judges))
         ids = self._journal.ids_of(places)
         return self._ledger.table(ids, snapshot.row[places], snapshot.score[places])
@@ -397,10 +391,8 @@ class Campaign:
         return self._data(self._journal.read())
 
     def _data(self, snapshot: Snapshot) -> Judgements:
-        places = np.flatnonzero(snapshot.answered)
-        return self._base.joined(
-            pools.answers(self.pool, snapshot.row[places], snapshot.value[places])
-        )
+        told = snapshot[snapshot.answered]
+        return self._base.joined(pools.answers(self.pool, told.row, told.value))
 
     @property
     def result(self) -> xr.DataTree:
@@ -465,11 +457,8 @@ class Campaign:
         # Open questions are among those that can still be learned from: their answers may change
         # the verdict.
         pool = self.pool.rows(np.union1d(account.payable, account.waiting))
-        posterior = dataclasses.replace(
-            self._posterior(snapshot, always=True), pool=pool, cost=self._ledger.cost
-        )
-        if not isinstance(self.stop, Stop):
-            return f"the stopping rule is met: {self.stop!r}" if self.stop(posterior) else None
+        posterior = self._posterior(snapshot, always=True)
+        posterior = dataclasses.replace(posterior, pool=pool, cost=self._ledger.cost)
         value = self.stop.value(posterior)
         met = self.stop.met(value)
         return f"the stopping rule is met: {self.stop.describe(value)}" if met else None

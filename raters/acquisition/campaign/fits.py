@@ -109,14 +109,12 @@ def several_draws(backend: Backend, number: int | None = None) -> int:
     """Number of draws of a posterior after a fit by this back-end; `SettingError` for one draw, as
     `Posterior.of` refuses its results."""
     if number is None:
-        draws, chains = (getattr(backend, name, None) for name in ("draws", "chains"))
-        number = draws if isinstance(draws, int) else _DRAWS
-        number *= chains if isinstance(chains, int) and isinstance(draws, int) else 1
+        number = getattr(backend, "draws", _DRAWS) * getattr(backend, "chains", 1)
     if number < 2:
         refuse("backend", backend, "gives one draw", "take more", instead="rt.PGGibbs(draws=250)")
     return min(number, _DRAWS)
 
 
-def prior(model: Model[Any], pool: Judgements, seed: int) -> Posterior:
+def prior(model: Model[Any], pool: Judgements, seed: int, draws: int = _DRAWS) -> Posterior:
     """Posterior before any answer."""
-    return Posterior.prior(model, pool, draws=_DRAWS, seed=seed_of(seed, 1, 0))
+    return Posterior.prior(model, pool, draws=draws, seed=seed_of(seed, 1, 0))

@@ -103,14 +103,13 @@ class Journal:
         if not self.path.is_file():
             problem = "is no file" if self.path.exists() else "does not exist"
             such = f"rt.Campaign({str(path)!r}, model, pool)"
-            expected = "name the file of a campaign, or start one"
-            refuse_data("path", str(path), problem, expected, instead=such)
+            refuse_data("path", str(path), problem, "start a campaign first", instead=such)
         with transaction(self.path) as db:
             (application,) = db.execute("PRAGMA application_id").fetchone()
             (version,) = db.execute("PRAGMA user_version").fetchone()
             if (application, version) != (_APPLICATION, _FORMAT):
-                problem = "is no journal of a campaign of this version of raters"
-                raise DataError(f"{str(self.path)!r} {problem}; name another file")
+                problem = "is no journal of this version of raters"
+                refuse_data("path", str(path), problem, "name the file of a campaign")
             (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
             (page_size,) = db.execute("PRAGMA page_size").fetchone()
             if verdict != "ok" or self.path.stat().st_size % page_size:
@@ -135,9 +134,8 @@ class Journal:
             if (theirs := journal.identity.get(name)) != value:
                 stored = None if theirs is None else shown(theirs)
                 problem = f"belongs to another campaign: its {name} is {stored}, not {shown(value)}"
-                expected = "name another file, or go on with that campaign"
-                such = f"rt.Campaign.open({str(path)!r})"
-                refuse_data("path", str(path), problem, expected, instead=such)
+                such = f"rt.Campaign.open({str(path)!r}) to go on with that one"
+                refuse_data("path", str(path), problem, "name another file", instead=such)
         journal.change(settings)
         return journal
 
@@ -264,11 +262,10 @@ class Journal:
                     ids["again"].append(name)
                     continue
                 if stored is not None and not correct:
-                    before, after = (words_of(place, outcome) for outcome in (stored, value))
-                    has = f"question {name} has the answer {before} (told {moment}), now {after}"
-                    problem = f"does not do: {has}; nothing was written"
-                    expected, such = "write it when the new answer is right", "correct=True"
-                    refuse_data("correct", False, problem, expected, instead=such)
+                    has = f"has the answer {words_of(place, stored)} (told {moment})"
+                    problem = f"keeps what was told: question {name} {has}; nothing was written"
+                    expected = f"where {words_of(place, value)} is right, let it replace that"
+                    refuse_data("correct", False, problem, expected, instead="correct=True")
                 row = (place, revision + 1, value, now)
                 db.execute("INSERT INTO answer VALUES (?, ?, ?, ?)", row)
                 ids["new" if stored is None else "corrected"].append(name)

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
 from raters.acquisition.campaign.journal import Journal, Question, Seen, Snapshot
 from raters.acquisition.policy import Policy, chooses_at_random
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions.pool import seed_of
 from raters.errors import refuse_data
-from raters.errors.validation import instance
 from raters.judgements.base import Judgements
 from raters.judgements.display import display_name
 
@@ -71,52 +71,37 @@ class Ledger:
     def why_not(self, account: Account, row: int) -> str | None:
         """Reason why this row cannot be asked now, as a sentence, or None."""
         code = int(self.judge[row])
-        if row not in account.free:
-            if self._keys[row] in self._keys[account.waiting]:
-                return "it waits for an answer already"
-            if account.asked[code] >= self._quota[code]:
-                return f"the quota of {display_name(self.pool.judges[code])} is used up"
-            return "it has been answered already"
-        cost, left = self.cost[code], account.left
-        if cost > left:
-            return f"its answer costs {cost:g}, and {left:.6g} of the budget is left"
-        return None
+        if row in account.payable:
+            return None
+        if row in account.free:
+            return f"its answer costs {self.cost[code]:g}, and {account.left:.6g} is left"
+        if self._keys[row] in self._keys[account.waiting]:
+            return "it waits for an answer already"
+        if account.asked[code] >= self._quota[code]:
+            return f"the quota of {display_name(self.pool.judges[code])} is used up"
+        return "it has been answered already"
 
-    def row_of(self, question: Any) -> int:
-        """Row of the pool that holds a question."""
-        pool, judge = self.pool, self.judge
+    def row_of(self, question: Mapping[str, Any]) -> int:
+        """Row of the pool that holds a question, by its names."""
+        pool = self.pool
         columns = list(pool.rows(slice(0, 1)).question_names())
-        such = f"question={dict.fromkeys(columns, '...')}"
-        if not isinstance(question, Mapping):
-            instance("question", question, type(pool), "a question", such)
-            if question.num_rows != 1:
-                problem, expected = f"holds {question.num_rows} rows", "give one question at a time"
-                refuse_data("question", problem=problem, expected=expected)
-            asked = question.asked_of(pool).question_names()
-            question = {name: column[0] for name, column in asked.items()}
         if set(question) != set(columns):
-            expected = f"give a name for each of {', '.join(columns)}"
-            refuse_data("question", question, expected=expected, instead=such)
+            such = f"question={dict.fromkeys(columns, '...')}"
+            refuse_data("question", question, expected="name these columns", instead=such)
         by = [code for code, name in enumerate(pool.judges) if name == question["by"]]
-        rows = np.flatnonzero(np.isin(judge, by))
+        rows = np.flatnonzero(np.isin(self.judge, by))
         table, ways = pool.rows(rows).question_names(), [dict(question)]
         if pool.pair is not None and pool.exchangeable:
             first, second = pool.pair
             ways.append({**question, first: question[second], second: question[first]})
         each = [np.all([table[name] == way[name] for name in table], axis=0) for way in ways]
         if not np.any(each):
-            expected = "start a campaign whose pool has every question that may arrive"
-            refuse_data("question", question, "is none of this campaign's pool", expected)
+            refuse_data("question", question, "is none of the pool", "put it into the pool first")
         return int(rows[np.any(each, axis=0)][0])
 
     # ---------------------------------------------------------------- tables
 
-    def table(
-        self,
-        ids: list[str],
-        rows: Int[np.ndarray, " question"],
-        score: Float[np.ndarray, " question"],
-    ) -> xr.Dataset:
+    def table(self, ids: list[str], rows: ArrayLike, score: ArrayLike) -> xr.Dataset:
         """Table of questions by id: names, scores, and the possible answers."""
         pool, questions = self.pool, self.pool.rows(np.asarray(rows, int))
         columns = questions.question_names() | {"score": np.asarray(score, float)}
@@ -124,7 +109,7 @@ class Ledger:
         if plain := pool.plain_columns():
             table.attrs["plain"] = list(plain)
         if pool.pair is not None:
-            return table.assign_attrs(pair=list(pool.pair))
+            return table.assign_attrs(pair=list(pool.pair), title="Which of the two is better?")
         if not pool.listed:
             table.attrs["ordered"] = True
         table.attrs["title"] = pool.instruction

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import zlib
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,7 +15,6 @@ from raters.acquisition.campaign.fits import prior, several_draws
 from raters.acquisition.campaign.journal import Journal
 from raters.acquisition.campaign.stopping import Stop
 from raters.acquisition.policy import AnnotatorRule, Policy, chooses_at_random
-from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scores import Criterion
 from raters.errors import BackendError, RatersError, SettingError, refuse
@@ -29,9 +26,8 @@ from raters.judgements.stored import imported_class, qualified_name
 from raters.model import Model
 from raters.program import Program
 
-Rule = Callable[[Posterior], bool]
 # A rule to stop by: False for none at all, None for that of the journal.
-GivenRule = Rule | Literal[False] | None
+GivenRule = Stop | Literal[False] | None
 _UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, OSError, EOFError, zlib.error)
 
 
@@ -87,17 +83,13 @@ class Setup(NamedTuple):
             if not unbounded:
                 positive("budget", budget)
             settings["budget"] = "" if unbounded else repr(float(budget))
-        if isinstance(stop, Stop):
-            draws = several_draws(self.backend)
-            posterior = prior(self.model, self.pool, self.seed)
-            stop.check(dataclasses.replace(posterior, pool=self._few()), draws)
-            settings["stop"] = to_json(stop)
+        if stop is False:
+            settings["stop"] = ""
         elif stop is not None:
-            if stop is not False and (isinstance(stop, type) or not callable(stop)):
-                such = "stop=rt.acquisition.ExpectedTau(0.9)"
-                refuse("stop", stop, expected="it must be a rule to stop by", instead=such)
-            # A rule that is no `Stop` must be given again at every opening.
-            settings["stop"] = json.dumps(repr(stop)) if stop else ""
+            # Refused where it has no meaning, or so many draws can never meet it.
+            posterior = prior(self.model, self.pool, self.seed, several_draws(self.backend))
+            stop.value(dataclasses.replace(posterior, pool=self._few()))
+            settings["stop"] = to_json(stop)
         return settings
 
     def check_possible(self) -> None:
@@ -139,11 +131,3 @@ def rebuilt(text: str, kind: type, name: str) -> Any:
         problem = f"of the journal does not come back: {thing}"
         refuse(name, problem=problem, expected="give what the campaign started with")
     return thing
-
-
-def rule_of(journal: Journal, stop: GivenRule) -> Rule | None:
-    """Return the rule that is given, or else that of the journal."""
-    if stop is None:
-        text = journal.settings["stop"]
-        return rebuilt(text, Stop, "stop") if text else None
-    return stop or None

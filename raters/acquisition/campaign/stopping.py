@@ -18,7 +18,7 @@ from raters.acquisition.posterior import Posterior, sample_of
 from raters.acquisition.questions.candidates import Candidates
 from raters.acquisition.scores import Bald, Criterion, flat_weight, order_site
 from raters.errors import DataError, refuse
-from raters.errors.validation import at_most, positive, share, whole
+from raters.errors.validation import at_most, instance, positive, share, whole
 
 # With more pairs of items than this a random sample of so many stands for all; numbers held at a
 # time; questions of which the best is sought.
@@ -46,10 +46,6 @@ class Stop(abc.ABC):
         """Describe a value and the threshold in words."""
         return f"{self!r}, and it is {value:.3f}"
 
-    def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise unless the rule has a meaning here, and can be met with so many draws."""
-        self.value(posterior)
-
     def __call__(self, posterior: Posterior) -> bool:
         """True if the campaign stops."""
         return self.met(self.value(posterior))
@@ -70,8 +66,7 @@ class Several(Stop):
 
     def __post_init__(self) -> None:
         for rule in self.rules:
-            if not isinstance(rule, Stop):
-                refuse("stop", rule, expected="it must be a rule to stop by")
+            instance("stop", rule, Stop, "a rule to stop by", "ExpectedTau(0.9)")
 
     def value(self, posterior: Posterior) -> float:
         """Number of rules that are met."""
@@ -84,11 +79,6 @@ class Several(Stop):
     def describe(self, value: float) -> str:
         """Describe the value in words."""
         return f"{value:g} of {f' {self.word} '.join(map(repr, self.rules))}"
-
-    def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise the error of the first rule that has no meaning."""
-        for rule in self.rules:
-            rule.check(posterior, draws)
 
 
 @dataclass(frozen=True)
@@ -134,6 +124,9 @@ class OrderIsRight(_AtLeast):
     def value(self, posterior: Posterior) -> float:
         """Share of draws with the order of the means, with one further draw that disagrees."""
         reward, weight = _rewards(posterior)
+        if self.at_least > 1 - 1 / (len(weight) + 1):
+            problem = f"would never be met by {len(weight)} draws"
+            refuse("at_least", self.at_least, problem, "ask for less, or for `ExpectedTau`")
         drawn, estimate = (
             np.argsort(-values, axis=-1, kind="stable") for values in (reward, weight @ reward)
         )
@@ -142,15 +135,6 @@ class OrderIsRight(_AtLeast):
             drawn, estimate = (np.sort(order[..., : self.top], -1) for order in (drawn, estimate))
         number = min(posterior.effective_draws, posterior.independent)
         return float(weight[(drawn == estimate).all(1)].sum()) * number / (number + 1)
-
-    def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise unless the model has one order, and so many draws show the probability."""
-        if self.at_least > 1 - 1 / (draws + 1):
-            most = np.floor(1e3 * (1 - 1 / (draws + 1))) / 1e3
-            problem = f"would never be met: the {draws} draws of a fit show at most {most:g}"
-            such = "rt.acquisition.ExpectedTau(0.99)"
-            refuse("at_least", self.at_least, problem, "ask for less", instead=such)
-        self.value(posterior)
 
 
 @dataclass(frozen=True)
@@ -193,14 +177,10 @@ class ExpectedAccuracy(_AtLeast):
 
     def value(self, posterior: Posterior) -> float:
         """Mean over items of the probability of the most probable class."""
-        self.check(posterior, 0)
-        return float(posterior.true_classes().max(-1).mean())
-
-    def check(self, posterior: Posterior, draws: int) -> None:
-        """Raise unless the model has classes of items."""
         if not posterior.program.has_truth:
-            problem, such = "is of true classes, and the model has none", "ExpectedTau(0.9)"
-            refuse("at_least", self.at_least, problem, "choose another rule", instead=such)
+            problem = "is of true classes, and the model has none"
+            refuse("at_least", self.at_least, problem, "choose another, such as `ExpectedTau`")
+        return float(posterior.true_classes().max(-1).mean())
 
 
 @dataclass(frozen=True)
@@ -262,7 +242,6 @@ def _rewards(posterior: Posterior) -> Rewards:
     """Draws of the rewards or worths, and their weights, in double precision."""
     reward = np.asarray(posterior.site(order_site(posterior), "stop"), np.float64)
     if reward.ndim != 3:
-        problem = f"needs one order of the items, and there are several, {reward.shape[2:]}"
-        such = "stop=rt.acquisition.GainBelow(0.01)"
-        refuse("stop", problem=problem, expected="choose another rule", instead=such)
+        problem = "needs one order of the items, and there is one for each type"
+        refuse("stop", problem=problem, expected="choose another rule, such as `GainBelow`")
     return reward.reshape(-1, reward.shape[-1]), flat_weight(posterior)

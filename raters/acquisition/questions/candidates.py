@@ -11,13 +11,13 @@ import numpy as np
 from jaxtyping import Bool, Int, Num
 
 from raters.acquisition.questions.numbered import Abilities, Available, sample, shape_of, subsets
-from raters.acquisition.questions.pool import check_askable
+from raters.acquisition.questions.pool import check_askable, codes_of, some_names
 from raters.errors import refuse, refuse_data
-from raters.errors.validation import boolean, one_of, seed_number, whole
+from raters.errors.validation import boolean, checked, seed_number, whole
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
-from raters.judgements.names import check_ordered, encode_names, match_names, name_list, plural
+from raters.judgements.names import encode_names
 from raters.judgements.rankings import Rankings
 from raters.kinds import kind_of
 
@@ -48,29 +48,24 @@ class Candidates:
         >>> rt.Candidates.of(votes).num_rows
         18
         """
-        questions, limit, seed = kind_of(data).questions, 2**63, 0
-        if questions is None:
-            check_askable(data, "data")
-            questions = _combinations
-            limit, seed = options.pop("limit", 1_000_000), options.pop("seed", 0)
-            _check_options(True, limit, seed)
-        parameters = inspect.signature(questions).parameters
-        if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
-            return questions(data, **options)
-        pool = questions(data, **{name: options[name] for name in options if name in parameters})
+        limit, seed = options.get("limit", 1_000_000), options.get("seed", 0)
+        whole("limit", limit)
+        seed_number(seed)
+        questions = kind_of(data).questions or _combinations
+        known = inspect.signature(questions).parameters
+        pool = questions(data, **{name: options[name] for name in options if name in known})
         keep = np.ones(pool.num_rows, bool)
-        for name in options.keys() - parameters.keys():
+        for name in options.keys() - known.keys() - {"limit", "seed"}:
             keep &= _about(pool, name, options[name])
         if not keep.any():
             _refuse_all("again")
-        if keep.all() and len(keep) <= limit:
-            return pool
         rows = np.flatnonzero(keep)
         if len(rows) > limit:
             rows = np.sort(np.random.default_rng(seed).choice(rows, limit, replace=False))
-        return pool.rows(rows)
+        return pool if len(rows) == pool.num_rows else pool.rows(rows)
 
     @staticmethod
+    @checked
     def pairs(
         votes: Comparisons | None = None,
         *,
@@ -119,17 +114,13 @@ class Candidates:
         [('a', 'b', 'ann'), ('b', 'c', 'ann'), ('c', 'd', 'ann'), ('a', 'b', 'bob')]
         """
         if votes is None:
-            names = names_given(items, "item"), names_given(annotators, "annotator")
+            names = new_names(items, "item"), new_names(annotators, "annotator")
             votes = Comparisons(*(np.zeros(0, np.int32),) * 3, None, None, *names)
-        _check_kind(votes, Comparisons)
+        whole("limit", limit)
         if ties is not None:
-            one_of("ties", ties, ("keep",))
             votes = votes.with_ties()
-        _check_options(True, limit, seed)
-        if mask is not None and not callable(mask):
-            refuse_data("mask", mask, expected="it must be a function of two arrays")
-        chosen = codes_given(items, votes.items, "item")
-        judges = codes_given(annotators, votes.annotators, "annotator")
+        chosen = codes_of(items, votes.items, "item")
+        judges = codes_of(annotators, votes.annotators, "annotator")
         if len(chosen) < 2:
             refuse_data("items", items, expected="a question needs two items")
         abilities = Abilities.of(available, chosen, judges, votes)
@@ -143,8 +134,7 @@ class Candidates:
             allowed = np.asarray(mask(first, second))
             if allowed.shape != first.shape or allowed.dtype != bool:
                 problem = f"gave {allowed.dtype} of shape {allowed.shape} for {len(first)} pairs"
-                expected = "it must give True or False for each"
-                refuse_data("mask", problem=problem, expected=expected)
+                refuse_data("mask", problem=problem, expected="give True or False for each")
             return allowed
 
         rng, total = np.random.default_rng(seed), ways * int(abilities.num_pairs.sum())
@@ -162,6 +152,7 @@ class Candidates:
         return dataclasses.replace(asked, stratum=stratum.astype(np.int32), strata=votes.strata)
 
     @staticmethod
+    @checked
     def labels(
         labels: Labels | None = None,
         *,
@@ -196,20 +187,17 @@ class Candidates:
         4
         """
         if labels is None:
-            item_names = names_given(items, "item")
-            names = item_names, names_given(annotators, "annotator"), names_given(classes, "class")
+            item_names, class_names = new_names(items, "item"), new_names(classes, "class")
+            names = item_names, new_names(annotators, "annotator"), class_names
             if len(names[2]) < 2:
-                expected = "a label is a choice between two classes or more"
-                refuse_data("classes", list(names[2]), expected=expected)
-            none, unit = np.zeros(0, np.int32), np.arange(len(item_names), dtype=np.int32)
+                refuse_data("classes", list(names[2]), expected="give two classes or more")
+            none, unit = np.zeros(0, np.int32), np.arange(len(names[0]), dtype=np.int32)
             labels = Labels(none, none, None, None, unit, None, None, None, None, None, *names)
         elif classes is not None:
-            problem = "is for questions before there are labels, and these labels have classes"
-            refuse_data("classes", classes, problem, "leave it out")
-        _check_kind(labels, Labels)
-        _check_options(again, limit, seed)
-        item = codes_given(items, labels.items, "item")
-        annotator = codes_given(annotators, labels.annotators, "annotator")
+            refuse_data("classes", classes, "is for questions before any label", "leave it out")
+        whole("limit", limit)
+        item = codes_of(items, labels.items, "item")
+        annotator = codes_of(annotators, labels.annotators, "annotator")
         abilities = Abilities.of(available, item, annotator, labels)
         width = len(labels.annotators)
         real = labels.unpadded()
@@ -232,6 +220,7 @@ class Candidates:
         )
 
     @staticmethod
+    @checked
     def sets(
         rankings: Rankings | None = None,
         *,
@@ -276,13 +265,12 @@ class Candidates:
         8
         """
         if rankings is None:
-            names = names_given(annotators, "annotator"), names_given(items, "item")
+            names = new_names(annotators, "annotator"), new_names(items, "item")
             none, nothing = np.zeros(0, np.int32), np.zeros((0, 0), np.int32)
             rankings = Rankings(none, none, None, nothing, nothing, *names)
-        _check_kind(rankings, Rankings)
-        _check_options(again, limit, seed)
-        codes = codes_given(items, rankings.items, "item")
-        judges = codes_given(annotators, rankings.annotators, "annotator")
+        whole("limit", limit)
+        codes = codes_of(items, rankings.items, "item")
+        judges = codes_of(annotators, rankings.annotators, "annotator")
         rng = np.random.default_rng(seed)
         size, depth, lowest = shape_of(rankings, size, depth, lowest, len(codes))
         sets = subsets(len(codes), size, max(1, limit // len(judges)), rng)
@@ -299,14 +287,9 @@ class Candidates:
         return pool
 
 
-def _check_options(again: bool, limit: int, seed: int) -> None:
-    boolean("again", again)
-    whole("limit", limit)
-    seed_number(seed)
-
-
 def _combinations[Data: Judgements](data: Data, *, again: bool | None = None) -> Data:
     """Every combination of names, or every question asked, for each judge who did not answer."""
+    check_askable(data, "data")
     again = type(data).again if again is None else again
     boolean("again", again)
     real = data.unpadded()
@@ -321,9 +304,13 @@ def _combinations[Data: Judgements](data: Data, *, again: bool | None = None) ->
     return pool if again else pool.rows(np.flatnonzero(pool.without(asked)))
 
 
+def new_names(names: Iterable[Any] | None, role: str) -> tuple[Any, ...]:
+    """Names where there are no judgements to take them from."""
+    return encode_names([], some_names(names, role, ordered=True), role)[1]
+
+
 def _refuse_all(parameter: str) -> NoReturn:
-    problem = "leaves no question to ask"
-    refuse_data(parameter, problem=problem, expected="allow more, or ask again")
+    refuse_data(parameter, problem="leaves nothing to ask", expected="allow more, or ask again")
 
 
 def _about(
@@ -332,13 +319,13 @@ def _about(
     """Mask of the questions about the given names alone."""
     fields = {name: axis for axis, name in pool.names.items() if axis in pool.question_axes()}
     if field not in fields:
-        problem, expected = "is no option of these questions", f"choose among {', '.join(fields)}"
-        refuse(field, problem=problem, expected=expected)
+        expected = f"choose among {', '.join(fields)}"
+        refuse(field, problem="is no option of these questions", expected=expected)
     keep = np.ones(pool.num_rows, bool)
     if names is None:
         return keep
     axis = fields[field]
-    wanted = codes_given(names, tuple(pool.coords[axis]), axis)
+    wanted = codes_of(names, tuple(pool.coords[axis]), axis)
     arrays = pool.arrays()
     columns = [name for name in pool.code_columns(axis) if arrays[name][0] == pool.row]
     for codes in [getattr(pool, name) for name in columns] or [pool.codes(axis)]:
@@ -365,44 +352,3 @@ def _bodies(asked: Judgements, judge: str) -> dict[str, Num[np.ndarray, "body ..
         return {name: codes.ravel().astype(np.int32) for name, codes in every}
     rows = np.sort(np.unique(asked.about(), return_index=True)[1])
     return {name: column[rows] for name, column in columns.items()}
-
-
-def _check_kind(data: Any, container: type) -> None:
-    """Raise `DataError` unless the data are of the kind of this container."""
-    if kind_of(data).data is not container:
-        check_askable(data, "data")
-        expected, such = f"it must be {container.__name__}", "rt.Candidates.of(data)"
-        refuse_data("data", data, expected=expected, instead=such)
-
-
-# ---------------------------------------------------------------- names and abilities
-
-
-def names_given(names: Iterable[Any] | None, role: str) -> tuple[Any, ...]:
-    """Return the names where there are no judgements to take them from."""
-    if names is None:
-        problem = "is not given, and there are no judgements to take names from"
-        refuse_data(plural(role), problem=problem, expected="give a list of names")
-    _, encoded = encode_names([], _some(names, role), role)
-    return encoded
-
-
-def _some(names: Iterable[Any], role: str) -> tuple[Any, ...]:
-    """Return a list of names, at least one."""
-    check_ordered(names, plural(role))
-    names = tuple(name_list(names, plural(role)))
-    if not names:
-        problem, expected = "names nobody and nothing", f"give at least one {role}"
-        refuse_data(plural(role), problem=problem, expected=expected)
-    return names
-
-
-def codes_given(
-    names: Iterable[Any] | None, known: tuple[Any, ...], role: str
-) -> Int[np.ndarray, " name"]:
-    """Return the codes of names, ascending; all codes for None."""
-    if names is None:
-        return np.arange(len(known))
-    names = _some(names, role)
-    codes = match_names(np.arange(len(names)), names, known, role, plural(role))
-    return np.unique(np.asarray(codes, np.int64))

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from raters.errors import refuse_data
-from raters.errors.validation import at_most, boolean, is_list, whole
+from raters.errors.validation import at_most, is_list, whole
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
 from raters.judgements.names import check_once, match_names, name_list
@@ -47,9 +47,6 @@ class Abilities(NamedTuple):
         data: Comparisons | Labels,
     ) -> Abilities:
         """Abilities of some annotators among some items, by the names of what each can judge."""
-        if available is not None and not isinstance(available, Mapping):
-            expected, such = "it must map names of annotators to lists of items", "{'ann': [...]}"
-            refuse_data("available", available, expected=expected, instead=such)
         check_once(available or {}, "available")
         given = {name: some for name, some in (available or {}).items() if some is not None}
         codes = np.arange(len(given))
@@ -57,8 +54,7 @@ class Abilities(NamedTuple):
         of_list, parts = np.zeros(len(data.annotators), np.int64), [items]
         for code, (name, some) in zip(whose.tolist(), given.items(), strict=True):
             if not is_list(some):
-                problem, expected = f"is no list of items for {name!r}", "give a list of items"
-                refuse_data("available", some, problem, expected)
+                refuse_data("available", some, f"is no list of items for {name!r}", "give one")
             able = tuple(name_list(some, "available"))
             known = match_names(np.arange(len(able)), able, data.items, "item", "available")
             if code in judges:
@@ -131,14 +127,11 @@ def shape_of(
 ) -> tuple[int, int, bool]:
     """Items of a set, places to fill, and whether the worst is asked for; by default most often."""
     if num_items < 2:
-        expected = "a set has at least two items"
-        refuse_data("items", problem="is a single item", expected=expected)
+        refuse_data("items", problem="is a single item", expected="a set has at least two")
     usual_size, usual_depth, usual_lowest = _usual(rankings, num_items)
     size = min(usual_size, num_items) if size is None else size
     whole("size", size, least=2)
     at_most("size", size, num_items, "items")
-    if lowest is not None:
-        boolean("lowest", lowest)
     asked = usual_lowest if lowest is None else lowest
     most = size - asked
     if depth is None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from raters.errors import DataError, SettingError, refuse_data
+from raters.errors import refuse, refuse_data
 from raters.errors.validation import is_list
 from raters.judgements.base import Judgements
 from raters.judgements.names import match_names, name_list, names_from_json, names_to_json, plural
@@ -20,41 +20,48 @@ def seed_of(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1)[0])
 
 
-def codes_of(annotator: Any, pool: Judgements, parameter: str) -> Int[np.ndarray, " name"]:
-    """Codes of one annotator or of several, or of all for None; `DataError` for unknown names."""
-    if annotator is None:
-        return np.arange(len(pool.judges))
-    names = tuple(name_list(annotator if is_list(annotator) else [annotator], parameter))
-    if not names:
-        expected = "give a name, or leave it out for all"
-        refuse_data(parameter, problem="names nobody", expected=expected)
-    return match_names(np.arange(len(names)), names, pool.judges, pool.judge)
+def codes_of(
+    names: Any, known: tuple[Any, ...], role: str, parameter: str | None = None
+) -> Int[np.ndarray, " name"]:
+    """Codes of one name or of several, ascending; all codes for None."""
+    if names is None:
+        return np.arange(len(known))
+    parameter = parameter or plural(role)
+    listed = some_names(names if is_list(names) else [names], role, parameter)
+    codes = match_names(np.arange(len(listed)), listed, known, role, parameter)
+    return np.unique(np.asarray(codes, np.int64))
+
+
+def some_names(
+    names: Any, role: str, parameter: str | None = None, *, ordered: bool = False
+) -> tuple[Any, ...]:
+    """A list of names, at least one."""
+    listed = tuple(name_list(names, parameter or plural(role), ordered=ordered))
+    if not listed:
+        refuse_data(parameter or plural(role), problem="is empty", expected=f"give a {role}")
+    return listed
 
 
 def check_askable(data: Judgements | type[Judgements], name: str) -> None:
     """Raise unless the rows of the data are questions by themselves."""
     if data.answer_scale == "choice":
-        problem = f"raters does not suggest which {plural(data.row)} to offer next"
-        such = "where each is of two things, read the answers as rt.Comparisons"
-        raise SettingError(f"{problem}; {such}", parameter=name)
+        problem = f"holds {plural(data.row)}, and raters does not suggest which to offer next"
+        refuse(name, problem=problem, expected="read those of two things as comparisons")
 
 
 def prepared(pool: Any, data: Any | None) -> tuple[Any, Any]:
     """Questions, each once and without outcomes, and earlier judgements or none, of equal names."""
     check_askable(pool, "pool")
-    kind = type(pool).__name__
     if data is not None and type(data) is not type(pool):
-        refuse_data("data", data, f"is {type(data).__name__}, and the pool {kind}")
+        problem = f"is {type(data).__name__}, and the pool {type(pool).__name__}"
+        refuse_data("data", data, problem, "make the pool from these data")
     if data is not None and not data.has_answers:
-        expected = "leave it out when there is no judgement yet"
-        refuse_data("data", problem="has no outcomes", expected=expected)
+        refuse_data("data", problem="has no outcomes", expected="leave it out")
     pool = _plain_names(pool)
-    if pool.num_rows == 0:
-        expected = f"give the {kind} to ask about"
-        refuse_data("pool", problem="is empty", expected=expected)
     pool.check()
-    if (np.asarray(pool.codes(pool.judge)) < 0).any():
-        raise DataError("the pool has questions to nobody; make it with rt.Candidates")
+    if not pool.num_rows or (np.asarray(pool.codes(pool.judge)) < 0).any():
+        problem = "is empty, or has questions to nobody"
+        refuse_data("pool", problem=problem, expected="make it with `Candidates`")
     if data is None:
         return pool.questions(), answers(pool, np.zeros(0, int), np.zeros(0))
     data = _plain_names(data.unpadded())
@@ -72,8 +79,8 @@ def _plain_names(data: Any) -> Any:
 def _check_alike(pool: Judgements, data: Judgements) -> None:
     """Raise unless names and flags beside the questions are equal, and `data` have all units."""
     if data.num_units < len(data.coords[data.unit]):
-        problem, expected = "is a part of judgements", "choose rows of the table, and read it again"
-        refuse_data("data", problem=problem, expected=expected)
+        expected = "choose rows of the table, and read it again"
+        refuse_data("data", problem="is a part of judgements", expected=expected)
     # The classes of known truths are those of the answers, which are not recoded.
     of_truth = None if pool.known is None else pool.axes[pool.known]
     asked = {pool.names[axis] for axis in pool.question_axes() if axis != of_truth}
@@ -82,8 +89,7 @@ def _check_alike(pool: Judgements, data: Judgements) -> None:
         of_data, of_pool = getattr(data, name), getattr(pool, name)
         if of_data != of_pool:
             problem = f"has the {name} {of_data!r}, and the pool {of_pool!r}"
-            expected = "make the pool from these data"
-            refuse_data("data", problem=problem, expected=expected)
+            refuse_data("data", problem=problem, expected="make the pool from these data")
 
 
 def answers(pool: Any, rows: Int[np.ndarray, " row"], values: Float[np.ndarray, " row"]) -> Any:
