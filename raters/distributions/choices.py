@@ -204,11 +204,7 @@ class NestedChoice(Choice):
     """
 
     def __init__(
-        self,
-        utility: Float[Array, "set position"],
-        nest: Int[Array, "set position"],
-        dissimilarity: Float[Array, " nest"],
-        count: Counts | None = None,
+        self, utility: Positions, nest: Any, dissimilarity: Array, count: Counts | None = None
     ) -> None:
         own = nest[..., None] == jnp.arange(len(dissimilarity))
         scaled = jnp.where(own, utility[..., None] / dissimilarity, _NOTHING)
@@ -245,10 +241,7 @@ class ProbitChoice(Choice):
     """
 
     def __init__(
-        self,
-        utility: Float[Array, "set position"],
-        loading: Float[Array, "set position"] | None = None,
-        count: Counts | None = None,
+        self, utility: Positions, loading: Positions | None = None, count: Counts | None = None
     ) -> None:
         utility = jnp.maximum(utility, _NEVER)
         log_probs = _given(utility) if loading is None else _averaged(utility, loading)

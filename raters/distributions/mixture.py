@@ -188,15 +188,9 @@ class RowMixture(GroupedMixture):
 
     def __init__(
         self,
-        mixing_distribution: dist.Distribution,
-        component_distribution: dist.Distribution,
+        mixing: dist.Distribution,
+        component: dist.Distribution,
         num_rows: int,
-        count: Float[Array, " row"] | None = None,
+        count: Any = None,
     ) -> None:
-        super().__init__(
-            mixing_distribution,
-            component_distribution,
-            jnp.arange(num_rows),
-            num_rows,
-            repeats=count,
-        )
+        super().__init__(mixing, component, jnp.arange(num_rows), num_rows, repeats=count)

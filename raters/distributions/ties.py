@@ -128,16 +128,9 @@ class DavidsonLuce(Orders):
 
     pytree_data_fields = ("utility", "propensity", "count", "places", "lowest")
 
-    def __init__(
-        self,
-        utility: PerPosition,
-        propensity: Float[Array, " size"],
-        count: Float[Array, " *ranking"] | None = None,
-        places: Int[Array, " *ranking"] | None = None,
-        lowest: Int[Array, " *ranking"] | None = None,
-    ) -> None:
+    def __init__(self, utility: PerPosition, propensity: Any, *counts: Any, **named: Any) -> None:
         self.propensity = propensity
-        super().__init__(utility, count, places, lowest)
+        super().__init__(utility, *counts, **named)
 
     @property
     def _log_prevalence(self) -> Float[Array, " size"]:
