@@ -18,7 +18,7 @@ from raters.auditing.intervals import mean_and_interval, table
 from raters.auditing.settling import Settling, settling
 from raters.auditing.truth.anchor_check import JudgeComparison, difference
 from raters.auditing.truth.calibration import Anchor, Calibration, calibrated, check_crowd
-from raters.auditing.verdicts import DIFFERS, VERDICTS, Costs, decided, enough, rule
+from raters.auditing.verdicts import VERDICTS, Costs, decided, enough, rule
 from raters.errors import DataWarning, SettingError, refuse
 from raters.errors.validation import checked, finite, positive, share, whole
 from raters.fitting.fit import fit
@@ -360,9 +360,9 @@ def audit(
         problem = "is read off fits of one kind of judgement, and this one is of several"
         refuse("influence", influence, problem, "leave it out, or fit the part by itself")
     costs = Costs() if costs is None else costs
+    settings: dict[str, Any] = {"level": level, "costs": costs, "margin": margin}
     if is_joint:
-        options: dict[str, Any] = {"reference": reference, "costs": costs, "seed": seed}
-        options |= {"threshold": threshold, "level": level, "margin": margin}
+        options = settings | {"threshold": threshold, "reference": reference, "seed": seed}
         return _of_several_kinds(model, result, gold, min_judgements, options)
     program = program_of(model, result)
     data, kind = program.data, kind_of(program.data)
@@ -391,29 +391,31 @@ def audit(
         enough=enough(program, result),
     )
     p_bad = f"P({quantities.judged} < {threshold:g})"
+    wanted = None
+    # Known truths would move a calibration; orders are not true or false as a whole.
+    if calibration is not None and data.listed:
+        chances = quantities.values["accuracy"], is_bad, costs, seed, calibration.known_questions
+        wanted = settling(data.unpadded(), columns["verdict"], *chances)
     made = Audit(
         table(data.judge, data.judges, columns),
         rule(kind.words.many, p_bad, min_judgements, costs, anchored=not anchor.is_missing),
         tables=dict(quantities.tables),
         threshold=limits.threshold,
-        level=level,
-        margin=limits.margin,
         min_judgements=min_judgements,
-        costs=costs,
         judged=quantities.judged,
         anchor=anchor,
         calibration=calibration,
+        settling=wanted,
         fit=identity_of(program),
+        **settings | {"margin": limits.margin},
     )
-    # Known truths would move a calibration; orders are not true or false as a whole.
-    if calibration is not None and data.listed:
-        chances = quantities.values["accuracy"], is_bad, costs, seed, calibration.known_questions
-        verdicts = columns["verdict"].astype(str)
-        is_open = np.isin(verdicts, ("review", DIFFERS))
-        wanted = settling(data.unpadded(), is_open, np.isin(verdicts, ("keep", "drop")), *chances)
-        made = dataclasses.replace(made, settling=wanted)
-    if influence:
-        _warn_of_influence(made)
+    if influence and (most := made.influential) is not None and most["deciding"]:
+        warnings.warn(
+            f"so much hangs on one: without {isolated(most['name'])}, {most['share']:.0%} of the"
+            f" {most['conclusions']} would change",
+            DataWarning,
+            stacklevel=3,
+        )
     return made
 
 
@@ -445,18 +447,6 @@ def _measured(
     return anchor, quantities, None
 
 
-def _warn_of_influence(audit: Audit) -> None:
-    """Warn where many conclusions hang on one judge."""
-    most = audit.influential
-    if most is not None and most["deciding"]:
-        warnings.warn(
-            f"so much hangs on one: without {isolated(most['name'])}, {most['share']:.0%} of the"
-            f" {most['conclusions']} would change",
-            DataWarning,
-            stacklevel=3,
-        )
-
-
 def _of_several_kinds(
     model: Model[Any], result: xr.DataTree, gold: Any, min_judgements: int, options: dict[str, Any]
 ) -> Audit:
@@ -484,13 +474,12 @@ def _of_several_kinds(
         how,
         tables=tables,
         threshold=0.5 if options["threshold"] is None else float(options["threshold"]),
-        level=options["level"],
         margin=float(options["margin"]),
         min_judgements=min_judgements,
-        costs=options["costs"],
         judged="p_above",
         anchor=joint_anchor({name: one.anchor for name, one in audits.items()}),
         fit=identity_of(program),
+        **{name: options[name] for name in ("level", "costs")},
     )
 
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 
 from raters.auditing.truth.true_classes import PRIOR
-from raters.auditing.verdicts import Costs
+from raters.auditing.verdicts import DIFFERS, Costs
 from raters.judgements.base import Judgements
 
 # Numbers of known truths that are looked at, and draws of each annotator that are read.
@@ -18,8 +18,12 @@ _NUMBERS, _DRAWS = (10, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000), 200
 _JUDGES = 60
 # A plan that settles fewer verdicts than this is none.
 _LEAST = 0.5
+# Verdicts that known truths may settle, and those that they may put back under review.
+_OPEN, _DECIDED = ("review", DIFFERS), ("keep", "drop")
 # Answers that an annotator has among the known ones are counted up to this.
 _MOST = 300
+
+PerDraw = Shaped[np.ndarray, " *draw"]
 
 
 class Settling(NamedTuple):
@@ -39,8 +43,7 @@ class Settling(NamedTuple):
 
 def settling(
     data: Judgements,
-    is_open: Bool[np.ndarray, " judge"],
-    is_decided: Bool[np.ndarray, " judge"],
+    verdict: Shaped[np.ndarray, " judge"],
     accuracy: Float[np.ndarray, "draw judge"],
     is_bad: Bool[np.ndarray, "draw judge"],
     costs: Costs,
@@ -49,6 +52,7 @@ def settling(
 ) -> Settling | None:
     """Number of truths of random questions that would settle the verdicts that are open, and put
     few of those that are decided back under review; None where none would."""
+    is_open, is_decided = (np.isin(verdict.astype(str), some) for some in (_OPEN, _DECIDED))
     judge, about, _, weight = data.tallies()
     asked = weight > 0 if known is None else (weight > 0) & ~np.isin(about, known)
     if not (is_open[judge] & asked).any():
@@ -65,7 +69,7 @@ def settling(
         draws = [(accuracy[::step, one], is_bad[::step, one]) for one in part]
         alike = _alike(accuracy[::step], number)
         shares = [
-            _open(count, *one, alike, costs) for count, one in zip(counts, draws, strict=True)
+            _share_open(count, *one, alike, costs) for count, one in zip(counts, draws, strict=True)
         ]
         return float(np.sum(shares)) / max(len(part), 1)
 
@@ -94,13 +98,7 @@ def _alike(
     return np.asarray(np.exp(-((mean[:, None] - mean) ** 2) / (2 * variance)))
 
 
-def _open(
-    count: int,
-    accuracy: Float[np.ndarray, " draw"],
-    bad: Bool[np.ndarray, " draw"],
-    alike: Float[np.ndarray, "draw draw"],
-    costs: Costs,
-) -> float:
+def _share_open(count: int, accuracy: PerDraw, bad: PerDraw, alike: PerDraw, costs: Costs) -> float:
     """Probability that a verdict is open after so many known answers."""
     from scipy.stats import binom
 

@@ -17,6 +17,9 @@ from raters.program import Program, Site
 
 PerJudge = Float[np.ndarray, " judge"]
 Flags = Bool[np.ndarray, " judge"]
+Codes = Int[np.ndarray, " row"]
+PerRow = Float[np.ndarray, " row"]
+Columns = Mapping[str, np.ndarray]
 
 # In place of ``drop`` where little but the agreement of the crowd tells who is right.
 DIFFERS = "differs from the crowd"
@@ -58,13 +61,7 @@ def verdicts(p_bad: PerJudge, costs: Costs, may_drop: Flags) -> Shaped[np.ndarra
 
 
 def decided(
-    columns: Mapping[str, np.ndarray],
-    costs: Costs,
-    may_drop: Flags,
-    least: int,
-    *,
-    alone: bool,
-    enough: Flags,
+    columns: Columns, costs: Costs, may_drop: Flags, least: int, *, alone: bool, enough: Flags
 ) -> Shaped[np.ndarray, " judge"]:
     """Verdicts by costs, and on whom there is too little for one."""
     verdict = verdicts(columns["p_below"], costs, may_drop)
@@ -89,12 +86,7 @@ def rule(many: str, p: str, least: int, costs: Costs, *, anchored: bool) -> str:
     )
 
 
-def share_of(
-    judge: Int[np.ndarray, " row"],
-    votes: Float[np.ndarray, " row"],
-    weight: Float[np.ndarray, " row"],
-    size: int,
-) -> PerJudge:
+def share_of(judge: Codes, votes: PerRow, weight: PerRow, size: int) -> PerJudge:
     """Share of each judge's judgements that some votes are; NaN without judgements."""
     with np.errstate(invalid="ignore"):
         return np.bincount(judge, votes, size) / np.bincount(judge, weight, size)

@@ -30,9 +30,10 @@ from raters.program import Program, models_of, observed_sites, trace, within
 
 Scalar = Float[Array, ""]
 OneKey = Key[Array, ""]
+PerDraw = Float[np.ndarray, " draw"]
 
-# Votes; or labels and classes. Of several kinds of judgement such by part.
-Outcomes = Any
+# Votes; or labels and classes; by part.
+Outcomes = dict[str, Any]
 # Draws at a time.
 _PIECE = 1000
 
@@ -99,10 +100,12 @@ def geweke(
     with jax.enable_x64(True):
         asked = with_whole_counts(jax.tree.map(jnp.asarray, questions.unanswered()))
         prior_key, start_key, chain_key = jax.random.split(jax.random.key(seed), 3)
-        direct = _mapped(_of_key, model, asked, jax.random.split(prior_key, prior_draws))
+        prior = _mapped(_start, model, asked, jax.random.split(prior_key, prior_draws))
         starts = _mapped(_start, model, asked, jax.random.split(start_key, chains))
         states = _alternating(model, asked, starts, chain_key, sweeps)
-        at_start, after = (_mapped(_of_state, model, asked, pairs) for pairs in (starts, states))
+        direct, at_start, after = (
+            _mapped(_of_state, model, asked, pairs) for pairs in (prior, starts, states)
+        )
     each = [
         _compare(*(np.asarray(part[name]) for part in (direct, at_start, after))) for name in direct
     ]
@@ -112,11 +115,7 @@ def geweke(
     return xr.Dataset(table, {"statistic": list(direct)}, facts)
 
 
-def _compare(
-    direct: Float[np.ndarray, " draw"],
-    at_start: Float[np.ndarray, " chain"],
-    after: Float[np.ndarray, " chain*sweep"],
-) -> tuple[float, float, float, float]:
+def _compare(direct: PerDraw, at_start: PerDraw, after: PerDraw) -> tuple[float, ...]:
     """z, the direct mean, the chains' with their start as control variate, and standard error."""
     means = after.reshape(len(at_start), -1).mean(1)
     slope = np.cov(means, at_start)[0, 1] / at_start.var(ddof=1)
@@ -137,18 +136,16 @@ def _drawn(model: Model[Any], asked: Any, key: OneKey, given: Values) -> tuple[V
     }
     sites = [trace[name] for name in observed_sites(model)]
     outcomes = [(site["value"], *site["intermediates"]) for site in sites]
-    by_part = dict(zip(models_of(model), outcomes, strict=True))
-    return values, by_part.get("", by_part)
+    return values, dict(zip(models_of(model), outcomes, strict=True))
 
 
 def _with(asked: Any, outcomes: Outcomes) -> Any:
     """Return the questions with outcomes, also within a compiled function."""
-    parts = parts_of(asked)
-    by_part = {"": outcomes} if "" in parts else outcomes
-    return with_parts(asked, {name: _answered(part, by_part[name]) for name, part in parts.items()})
+    parts = parts_of(asked).items()
+    return with_parts(asked, {name: _answered(part, outcomes[name]) for name, part in parts})
 
 
-def _answered(asked: Any, outcomes: Outcomes) -> Any:
+def _answered(asked: Any, outcomes: tuple[Any, ...]) -> Any:
     """Return the questions of one kind of judgement with outcomes."""
     kind = np.int32 if asked.answer in asked.axes else float
     column = outcomes[0].astype(kind)
@@ -170,10 +167,6 @@ def _of_state(model: Model[Any], asked: Any, state: tuple[Values, Outcomes]) -> 
     return _statistics(model, _with(asked, state[1]), state[0])
 
 
-def _of_key(model: Model[Any], asked: Any, key: OneKey) -> dict[str, Scalar]:
-    return _of_state(model, asked, _start(model, asked, key))
-
-
 def _alternating(
     model: Model[Any], asked: Any, initial: tuple[Values, Outcomes], key: OneKey, sweeps: int
 ) -> tuple[Values, Outcomes]:
@@ -186,20 +179,13 @@ def _alternating(
     keys = jax.random.split(key, chains)
     kernel = Kernel.of(program, first, modes.images(program))
     tried = modes.tries(kernel.images, rng, (chains, sweeps))
-    chained = _chained(model, kernel.chart, asked, kernel.fixed, values, keys, tried, sweeps)
+    chained = _chained(model, kernel.chart, sweeps, asked, kernel.fixed, (values, keys, tried))
     return jax.tree.map(lambda each: np.concatenate(np.asarray(each)), chained)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 7))
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def _chained(
-    model: Model[Any],
-    chart: Chart,
-    asked: Any,
-    fixed: Fixed,
-    starts: Values,
-    keys: Array,
-    tried: modes.Tried,
-    sweeps: int,
+    model: Model[Any], chart: Chart, sweeps: int, asked: Any, fixed: Fixed, chains: Any
 ) -> tuple[Values, Outcomes]:
     """Run all chains, with sweeps that are compiled."""
 
@@ -213,7 +199,7 @@ def _chained(
         values, key, tried = start
         return jax.lax.scan(step, values, (jax.random.split(key, sweeps), tried))[1]
 
-    return jax.lax.map(chain, (starts, keys, tried))
+    return jax.lax.map(chain, chains)
 
 
 def _statistics(model: Any, data: Any, values: Values) -> dict[str, Scalar]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial, singledispatch
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -113,27 +113,18 @@ def _drawn(
     return jax.lax.map(one, (draws, keys))
 
 
-@singledispatch
 def utility_and_places(fn: dist.Distribution, value: Array, key: OneKey) -> Drawn:
     """Utility of each item offered, and places drawn anew."""
-    raise SettingError(
-        f"checks of orders are written for PlackettLuce, and the model draws them from"
-        f" {type(fn).__name__}; draw orders with rt.simulate and compare them yourself"
-    )
-
-
-@utility_and_places.register
-def _(fn: Orders, value: Array, key: OneKey) -> Drawn:
-    return fn.utility, fn.sample(key)
-
-
-@utility_and_places.register
-def _(fn: GroupedMixture, value: Array, key: OneKey) -> Drawn:
-    component = fn.component_distribution
-    if not isinstance(component, Orders):
-        return utility_and_places(component, value, key)
+    if isinstance(fn, Orders):
+        return fn.utility, fn.sample(key)
+    orders = getattr(fn, "component_distribution", fn)
+    if not isinstance(fn, GroupedMixture) or not isinstance(orders, Orders):
+        raise SettingError(
+            f"checks of orders are written for PlackettLuce, and the model draws them from"
+            f" {type(orders).__name__}; draw orders with rt.simulate and compare them yourself"
+        )
     # Observed orders and those drawn anew are by annotators of the same types.
     class_key, place_key = jax.random.split(key)
     own = jax.random.categorical(class_key, fn.log_joint(value))[fn.group]
-    row, place = jnp.arange(len(own)), component.sample(place_key)
-    return component.utility[row, own], place[row, own]
+    row, place = jnp.arange(len(own)), orders.sample(place_key)
+    return orders.utility[row, own], place[row, own]

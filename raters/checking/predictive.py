@@ -177,24 +177,27 @@ def checked_by(
     time: ArrayLike | None = None,
 ) -> Check:
     """Check a fit by some discrepancies."""
-    layout = _layout(program, time)
-    words = words_of(program)
-    measures: dict[str, Measure] = {}
-    not_measured: dict[str, str] = {}
-    for one in every:
-        prepared = one.prepare(layout)
-        if isinstance(prepared, str):
-            not_measured[one.name] = prepared.format(**words)
-        else:
-            measures[one.name] = prepared
-    measured = [one for one in every if one.name in measures]
-    least = int(np.ceil(4 * max(len(measured), 1) / level)) - 1
+    layout, words = _layout(program, time), words_of(program)
+    prepared = {one: one.prepare(layout) for one in every}
+    measures = {one: value for one, value in prepared.items() if not isinstance(value, str)}
+    why = {one.name: value for one, value in prepared.items() if isinstance(value, str)}
+    least = int(np.ceil(4 * max(len(measures), 1) / level)) - 1
     if replicates < least:
-        problem = f"leaves no p-value of {len(measured)} discrepancies below {level:g} together"
+        problem = f"leaves no p-value of {len(measures)} discrepancies below {level:g} together"
         refuse("replicates", replicates, problem, f"it must be at least {least}")
     draws = _some(program, result, replicates, seed)
     values = _values(layout, list(measures.values()), draws, seed)
-    return _found(measured, values, level, program, words, not_measured)
+    is_high, table = _table(list(measures), values, level, words)
+    both = zip(("observed", "replicated"), values, strict=True)
+    variables = {name: (("discrepancy", "draw"), each) for name, each in both}
+    sentences = tuple(
+        _sentence(one, table.isel(discrepancy=row), is_high[row], program)
+        for row, one in enumerate(measures)
+        if table["fails"].values[row]
+    )
+    not_measured = {name: text.format(**words) for name, text in why.items()}
+    drawn = xr.Dataset(variables, table.coords)
+    return Check(table, drawn, sentences, not_measured, level, repr(program.model))
 
 
 def _layout(program: Program[Any], time: ArrayLike | None) -> Layout:
@@ -262,16 +265,11 @@ def holm(p_values: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
     return adjusted
 
 
-def _found(
-    every: list[Discrepancy],
-    values: Both,
-    level: float,
-    program: Program[Any],
-    words: Mapping[str, str],
-    not_measured: Mapping[str, str],
-) -> Check:
-    """Tables and sentences."""
-    names, (observed, drawn) = [one.name for one in every], values
+def _table(
+    every: list[Discrepancy], values: Both, level: float, words: Mapping[str, str]
+) -> tuple[list[bool], xr.Dataset]:
+    """Sides on which values are, and means, intervals and p-values."""
+    observed, drawn = values
     pairs = [_p_value(values[:, row], bool(one.low)) for row, one in enumerate(every)]
     p_value = np.array([p for p, _ in pairs])
     p_adjusted = holm(np.minimum(1, 2 * p_value))
@@ -286,33 +284,19 @@ def _found(
         "fails": p_adjusted <= level,
     }
     titles = [one.title.format(**words) for one in every]
-    coords = {"discrepancy": names, "title": ("discrepancy", titles)}
+    coords = {"discrepancy": [one.name for one in every], "title": ("discrepancy", titles)}
     table = xr.Dataset({name: ("discrepancy", each) for name, each in columns.items()}, coords)
-    both = {"observed": observed, "replicated": drawn}
-    axes = ("discrepancy", "draw")
-    draws = xr.Dataset({name: (axes, each) for name, each in both.items()}, coords)
-    sentences = tuple(
-        _sentence(one, table.isel(discrepancy=row), pairs[row][1], program, words)
-        for row, one in enumerate(every)
-        if columns["fails"][row]
-    )
-    return Check(table, draws, sentences, dict(not_measured), level, repr(program.model))
+    return [is_high for _, is_high in pairs], table
 
 
-def _sentence(
-    one: Discrepancy,
-    row: xr.Dataset,
-    is_high: bool,
-    program: Program[Any],
-    words: Mapping[str, str],
-) -> str:
+def _sentence(one: Discrepancy, row: xr.Dataset, is_high: bool, program: Program[Any]) -> str:
     """The failure, with its numbers, and the model that would mend it."""
-    what = (one.high if is_high else one.low).format(**words)
+    what = (one.high if is_high else one.low).format(**words_of(program))
     numbers = [float(row[name]) for name in ("observed", "replicated_low", "replicated_high")]
     observed, low, high = (f"{number:.3g}" for number in numbers)
     text = f"{what} ({one.name}: {observed} observed, {low} to {high} replicated; p ="
     text += f" {float(row['p_adjusted']):.2g} for all checks together)."
     mend = one.mend(program.model, is_high)
-    if not mend:
-        return text
-    return f"{text} {mend if mend.startswith('rt.') else mend[0].upper() + mend[1:]}."
+    if mend and not mend.startswith("rt."):
+        mend = mend[0].upper() + mend[1:]
+    return f"{text} {mend}." if mend else text

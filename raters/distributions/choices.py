@@ -52,11 +52,9 @@ class OfSets(dist.Distribution):
 
     pytree_data_fields: tuple[str, ...] = ("utility", "count")
 
-    def __init__(
-        self, utility: Positions, count: Counts | None = None, *, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, utility: Positions, count: Counts | None = None) -> None:
         self.utility, self.count = utility, count
-        super().__init__(utility.shape[:-1], utility.shape[-1:], validate_args=validate_args)
+        super().__init__(utility.shape[:-1], utility.shape[-1:])
 
 
 class Choice(OfSets):
@@ -115,11 +113,9 @@ class Orders(OfSets):
         count: Counts | None = None,
         places: Counts | None = None,
         lowest: Counts | None = None,
-        *,
-        validate_args: bool | None = None,
     ) -> None:
         self.places, self.lowest = places, lowest
-        super().__init__(utility, count, validate_args=validate_args)
+        super().__init__(utility, count)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> constraints.Constraint:
@@ -208,13 +204,7 @@ class NestedChoice(Choice):
     """
 
     def __init__(
-        self,
-        utility: Float[Array, "set position"],
-        nest: Int[Array, "set position"],
-        dissimilarity: Float[Array, " nest"],
-        count: Counts | None = None,
-        *,
-        validate_args: bool | None = None,
+        self, utility: Positions, nest: Any, dissimilarity: Array, count: Counts | None = None
     ) -> None:
         own = nest[..., None] == jnp.arange(len(dissimilarity))
         scaled = jnp.where(own, utility[..., None] / dissimilarity, _NOTHING)
@@ -225,7 +215,7 @@ class NestedChoice(Choice):
         lower = jnp.where(own, scaled + ((dissimilarity - 1) * inclusive)[:, None], 0.0).sum(-1)
         log_probs = jnp.where(own.any(-1), lower, utility) - total[:, None]
         # Log-probabilities are utilities of which the exponentials sum to 1.
-        super().__init__(log_probs, count, validate_args=validate_args)
+        super().__init__(log_probs, count)
 
 
 # Evenly spaced nodes of the error of the alternative chosen, and of the error in common. The sum of
@@ -251,17 +241,12 @@ class ProbitChoice(Choice):
     """
 
     def __init__(
-        self,
-        utility: Float[Array, "set position"],
-        loading: Float[Array, "set position"] | None = None,
-        count: Counts | None = None,
-        *,
-        validate_args: bool | None = None,
+        self, utility: Positions, loading: Positions | None = None, count: Counts | None = None
     ) -> None:
         utility = jnp.maximum(utility, _NEVER)
         log_probs = _given(utility) if loading is None else _averaged(utility, loading)
         # Log-probabilities are utilities of which the exponentials sum to 1.
-        super().__init__(log_probs, count, validate_args=validate_args)
+        super().__init__(log_probs, count)
 
 
 def _given(utility: Positions) -> Positions:

@@ -62,11 +62,9 @@ class Correlated(dist.Distribution):
     arg_constraints: dict[str, Any] = {}
     pytree_data_fields = ("base", "mean_score", "spread")
 
-    def __init__(
-        self, base: dist.Distribution, mean: Any, spread: Any, *, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, base: dist.Distribution, mean: Any, spread: Any) -> None:
         self.base, self.mean_score, self.spread = base, mean, spread
-        super().__init__(base.batch_shape, (), validate_args=validate_args)
+        super().__init__(base.batch_shape, ())
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> constraints.Constraint:

@@ -43,14 +43,10 @@ class ConfusedLabel(dist.Distribution):
 
     @checked
     def __init__(
-        self,
-        probs: Float[Array, "annotator true_class label"],
-        annotator: Int[Array, " row"],
-        *,
-        validate_args: bool | None = None,
+        self, probs: Float[Array, "annotator true_class label"], annotator: Int[Array, " row"]
     ) -> None:
         self.probs, self.annotator = probs, annotator
-        super().__init__((annotator.shape[0], probs.shape[-2]), (), validate_args=validate_args)
+        super().__init__((annotator.shape[0], probs.shape[-2]), ())
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> constraints.Constraint:
@@ -100,12 +96,10 @@ class RightOrWrongLabel(dist.Distribution):
         num_classes: int,
         wrong: Float[Array, "annotator true_class wrong_label"] | None = None,
         annotator: Int[Array, " row"] | None = None,
-        *,
-        validate_args: bool | None = None,
     ) -> None:
         self.logits, self.num_classes = logits, num_classes
         self.wrong, self.annotator = wrong, annotator
-        super().__init__((logits.shape[0], num_classes), (), validate_args=validate_args)
+        super().__init__((logits.shape[0], num_classes), ())
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> constraints.Constraint:
@@ -161,8 +155,6 @@ class TypeMixture(dist.MixtureSameFamily):
         type_of: tuple[int, ...] | None = None,
         log_share: Float[Array, "*judge component"] | None = None,
         log_normaliser: Float[Array, "*own component"] | None = None,
-        *,
-        validate_args: bool | None = None,
     ) -> None:
         self.names = names
         self.type_of = tuple(range(len(names))) if type_of is None else type_of
@@ -170,9 +162,7 @@ class TypeMixture(dist.MixtureSameFamily):
         if log_share is None:
             log_share = -jnp.log(jnp.bincount(codes, length=len(names))[codes])
         log_weight = jnp.log(type_weight)[codes] + log_share
-        super().__init__(
-            dist.Categorical(logits=log_weight), component, validate_args=validate_args
-        )
+        super().__init__(dist.Categorical(logits=log_weight), component)
         if log_normaliser is None:
             log_normaliser = log_beta(self.concentration, max(self.event_dim, 1))
         self.log_normaliser = log_normaliser

@@ -76,8 +76,6 @@ class GroupedMixture(dist.Distribution):
         count: Float[Array, " row"] | None = None,
         known: Int[Array, " group"] | None = None,
         repeats: Float[Array, " group"] | None = None,
-        *,
-        validate_args: bool | None = None,
     ) -> None:
         self.mixing_distribution = mixing_distribution
         self.component_distribution = component_distribution
@@ -85,7 +83,7 @@ class GroupedMixture(dist.Distribution):
         self.repeats = repeats
         # The event is all rows, since groups differ in how many they have.
         event = (*group.shape, *component_distribution.event_shape)
-        super().__init__((num_groups,), event, validate_args=validate_args)
+        super().__init__((num_groups,), event)
 
     @constraints.dependent_property(is_discrete=True)
     def support(self) -> constraints.Constraint:
@@ -190,18 +188,9 @@ class RowMixture(GroupedMixture):
 
     def __init__(
         self,
-        mixing_distribution: dist.Distribution,
-        component_distribution: dist.Distribution,
+        mixing: dist.Distribution,
+        component: dist.Distribution,
         num_rows: int,
-        count: Float[Array, " row"] | None = None,
-        *,
-        validate_args: bool | None = None,
+        count: Any = None,
     ) -> None:
-        super().__init__(
-            mixing_distribution,
-            component_distribution,
-            jnp.arange(num_rows),
-            num_rows,
-            repeats=count,
-            validate_args=validate_args,
-        )
+        super().__init__(mixing, component, jnp.arange(num_rows), num_rows, repeats=count)

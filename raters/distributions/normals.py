@@ -27,12 +27,10 @@ class OrderedNormal(dist.Distribution):
     pytree_data_fields = ("loc", "scale")
     pytree_aux_fields = ("size",)
 
-    def __init__(
-        self, size: int, loc: Any = 0.0, scale: Any = 1.0, *, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, size: int, loc: Any = 0.0, scale: Any = 1.0) -> None:
         self.size, self.loc, self.scale = size, loc, scale
         batch = jnp.broadcast_shapes(jnp.shape(loc), jnp.shape(scale))
-        super().__init__(batch, (size,), validate_args=validate_args)
+        super().__init__(batch, (size,))
 
     def log_prob(self, value: Float[Array, "*batch size"]) -> Array:
         """Log density of ascending values."""
@@ -94,15 +92,8 @@ class ScaledNormal(dist.Normal):
     pytree_data_fields = ("unit",)
 
     @checked
-    def __init__(
-        self,
-        loc: Any = 0.0,
-        scale: Any = 1.0,
-        unit: Any = 1.0,
-        *,
-        validate_args: bool | None = None,
-    ) -> None:
-        super().__init__(loc, scale, validate_args=validate_args)
+    def __init__(self, loc: Any = 0.0, scale: Any = 1.0, unit: Any = 1.0) -> None:
+        super().__init__(loc, scale)
         # As it is where it can be, so that within a compiled function a number stays one.
         whole = jnp.shape(unit) == self.batch_shape
         self.unit = unit if whole else jnp.broadcast_to(unit, self.batch_shape)
@@ -118,10 +109,8 @@ class ScaledMultivariateNormal(dist.MultivariateNormal):
 
     pytree_data_fields = ("unit",)
 
-    def __init__(
-        self, loc: Any, scale_tril: Any, unit: Any, *, validate_args: bool | None = None
-    ) -> None:
-        super().__init__(loc, scale_tril=scale_tril, validate_args=validate_args)
+    def __init__(self, loc: Any, scale_tril: Any, unit: Any) -> None:
+        super().__init__(loc, scale_tril=scale_tril)
         self.unit = unit
 
     @constraints.dependent_property(is_discrete=False, event_dim=1)
@@ -149,16 +138,11 @@ class NormalLevel(dist.Distribution):
     has_enumerate_support = True
 
     def __init__(
-        self,
-        location: Float[Array, " *batch"],
-        precision: Float[Array, " *batch"],
-        num_levels: int,
-        *,
-        validate_args: bool | None = None,
+        self, location: Float[Array, " *batch"], precision: Float[Array, " *batch"], num_levels: int
     ) -> None:
         self.location, self.precision, self.num_levels = location, precision, num_levels
         shape = jnp.broadcast_shapes(jnp.shape(location), jnp.shape(precision))
-        super().__init__(shape, (), validate_args=validate_args)
+        super().__init__(shape, ())
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> constraints.Constraint:

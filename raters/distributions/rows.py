@@ -97,11 +97,9 @@ class Repeated(dist.Distribution):
     pytree_data_fields = ("base", "count")
 
     @checked
-    def __init__(
-        self, base: dist.Distribution, count: Any, *, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, base: dist.Distribution, count: Any) -> None:
         self.base, self.count = base, count
-        super().__init__(base.batch_shape, base.event_shape, validate_args=validate_args)
+        super().__init__(base.batch_shape, base.event_shape)
 
     @constraints.dependent_property
     def support(self) -> constraints.Constraint:
@@ -124,16 +122,10 @@ class Tabulated(dist.Distribution):
 
     pytree_data_fields = ("base", "cell")
 
-    def __init__(
-        self,
-        base: dist.Distribution,
-        cell: Int[Array, " row"],
-        *,
-        validate_args: bool | None = None,
-    ) -> None:
+    def __init__(self, base: dist.Distribution, cell: Int[Array, " row"]) -> None:
         self.base, self.cell = base, cell
         shape = (*cell.shape, *base.batch_shape[1:])
-        super().__init__(shape, base.event_shape, validate_args=validate_args)
+        super().__init__(shape, base.event_shape)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> constraints.Constraint:

@@ -23,15 +23,13 @@ class TiedVotes(dist.Distribution):
 
     pytree_data_fields = ("logits", "propensity", "count")
 
-    def __init__(
-        self, logits: Any, propensity: Any, count: Any = None, *, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, logits: Any, propensity: Any, count: Any = None) -> None:
         shape = jnp.broadcast_shapes(jnp.shape(logits), jnp.shape(propensity))
         self.logits, self.propensity = (
             jnp.broadcast_to(jnp.asarray(part, float), shape) for part in (logits, propensity)
         )
         self.count = count
-        super().__init__(shape, (), validate_args=validate_args)
+        super().__init__(shape, ())
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> constraints.Constraint:
@@ -130,18 +128,9 @@ class DavidsonLuce(Orders):
 
     pytree_data_fields = ("utility", "propensity", "count", "places", "lowest")
 
-    def __init__(
-        self,
-        utility: PerPosition,
-        propensity: Float[Array, " size"],
-        count: Float[Array, " *ranking"] | None = None,
-        places: Int[Array, " *ranking"] | None = None,
-        lowest: Int[Array, " *ranking"] | None = None,
-        *,
-        validate_args: bool | None = None,
-    ) -> None:
+    def __init__(self, utility: PerPosition, propensity: Any, *counts: Any, **named: Any) -> None:
         self.propensity = propensity
-        super().__init__(utility, count, places, lowest, validate_args=validate_args)
+        super().__init__(utility, *counts, **named)
 
     @property
     def _log_prevalence(self) -> Float[Array, " size"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal, get_args
 
 import jax
@@ -19,6 +20,7 @@ from raters.errors.validation import checked, one_of, whole
 from raters.fitting.parts import PART_OF, pointwise
 from raters.fitting.predict import answer_counts, probs_of_draws, replicated, single
 from raters.fitting.result import draws_of, in_double, lead_coords, program_of
+from raters.fitting.simulate import with_whole_counts
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array
 from raters.kinds import kind_of
@@ -108,19 +110,27 @@ def with_groups(
     part = Program(model, votes_of(data)) if by == word else program
     # A word that is also an axis of names, as that of labels is, cannot be the axis of rows.
     row = data.row if by is None or by in data.coords else by
-    writer = _Writer(part, result, row, str(next(iter(result["observed_data"].data_vars))))
+    name = str(next(iter(result["observed_data"].data_vars)))
+    outcomes, lead = partial(_outcomes, row, name), lead_coords(result)
+    values, sizes = draws_of(program, result)
     if by:
-        tree["observed_data"] = writer.observed()
+        tree["observed_data"] = outcomes(np.asarray(getattr(part.data, part.data.answer)), {})
     if "posterior_predictive" in wanted:
-        tree["posterior_predictive"] = writer.predictive(seed, left_out=by is not None)
+        drawn = _predicted(part, values, seed, left_out=by is not None)
+        tree["posterior_predictive"] = outcomes(drawn.reshape(*sizes, *drawn.shape[1:]), lead)
     if wanted & {"prior", "prior_predictive"}:
-        fresh = dict(zip(("prior", "prior_predictive"), writer.prior(seed, draws), strict=True))
-        for name in sorted(wanted & set(fresh)):
-            tree[name] = fresh[name]
+        of_sites, of_rows = _prior(part, result, seed, draws)
+        fresh = {"prior": of_sites, "prior_predictive": outcomes(of_rows[None], of_sites.coords)}
+        tree.update({group: xr.DataTree(fresh[group]) for group in sorted(wanted & set(fresh))})
     if "log_prior" in wanted:
-        tree["log_prior"] = writer.log_prior()
-    if "log_likelihood" in wanted:
-        tree["log_likelihood"] = writer.log_likelihood() if by else pointwise(program, result)
+        table = in_double(_log_priors, part, values)
+        each = {site: (tuple(lead), table[site].reshape(sizes)) for site in part.sites}
+        tree["log_prior"] = xr.Dataset(each, lead)
+    if "log_likelihood" in wanted and by:
+        table = in_double(left_out_log_probs, part, values).astype(np.float32)
+        tree["log_likelihood"] = outcomes(table.reshape(*sizes, -1), lead)
+    elif "log_likelihood" in wanted:
+        tree["log_likelihood"] = pointwise(program, result)
     return tree
 
 
@@ -140,76 +150,48 @@ def votes_of(data: Judgements) -> Any:
     return votes.answered(first * answers[0] + (1 - first) * answers[1])
 
 
-@dataclasses.dataclass(frozen=True)
-class _Writer:
-    """Groups of a result."""
+def _outcomes(row: str, name: str, values: np.ndarray, lead: Mapping[Any, Any]) -> xr.Dataset:
+    """Outcomes with axes."""
+    axes = (row, "position")[: np.ndim(values) - 2 * bool(lead)]
+    lead = {axis: lead[axis] for axis in ("chain", "draw") if axis in lead}
+    rows = zip(axes, np.shape(values)[len(lead) :], strict=True)
+    coords = lead | {axis: np.arange(size) for axis, size in rows}
+    return xr.Dataset({name: (tuple(coords), values)}, coords)
 
-    program: Program[Any]
-    result: xr.DataTree
-    row: str
-    name: str
 
-    def _outcomes(self, values: np.ndarray, lead: Mapping[str, Any]) -> xr.Dataset:
-        """Outcomes with axes."""
-        axes = (self.row, "position")[: np.ndim(values) - len(lead)]
-        sizes = zip(axes, np.shape(values)[len(lead) :], strict=True)
-        coords = {**lead, **{axis: np.arange(size) for axis, size in sizes}}
-        return xr.Dataset({self.name: (tuple(coords), values)}, coords)
+def _predicted(program: Program[Any], draws: Values, seed: int, *, left_out: bool) -> np.ndarray:
+    """Outcomes under each posterior draw."""
+    data, rng = program.data, np.random.default_rng(seed)
+    answers = np.asarray(data.answers(), float)
+    shape = np.shape(getattr(data, data.answer))
+    number = len(next(iter(draws.values())))
+    values = np.empty((number, *shape), data.answer_dtype)
+    tables = probs_of_draws(program, draws, seed, left_out=left_out)
+    for place, (probs, _) in enumerate(tables):
+        counts = replicated(data, probs, rng)
+        values[place] = counts.T if len(shape) > 1 else answers @ counts
+    return values
 
-    def observed(self) -> xr.Dataset:
-        """Outcomes of the rows."""
-        data = self.program.data
-        return self._outcomes(np.asarray(getattr(data, data.answer)), {})
 
-    def predictive(self, seed: int, *, left_out: bool) -> xr.Dataset:
-        """Outcomes under each posterior draw."""
-        draws, sizes = draws_of(self.program, self.result)
-        data, rng = self.program.data, np.random.default_rng(seed)
-        answers = np.asarray(data.answers(), float)
-        shape = np.shape(getattr(data, data.answer))
-        values = np.empty((sizes[0] * sizes[1], *shape), data.answer_dtype)
-        tables = probs_of_draws(self.program, draws, seed, left_out=left_out)
-        for place, (probs, _) in enumerate(tables):
-            counts = replicated(data, probs, rng)
-            values[place] = counts.T if len(shape) > 1 else answers @ counts
-        return self._outcomes(values.reshape(*sizes, *shape), lead_coords(self.result))
-
-    def prior(self, seed: int, draws: int) -> tuple[xr.Dataset, xr.Dataset]:
-        """Draws of the sites, and outcomes under each."""
-        data, sites = self.program.data.unanswered(), self.program.sites
-        table = jax.tree.map(jnp.asarray, data)
-        if table.count is not None:  # NumPyro draws binomial outcomes out of integer counts only.
-            table = dataclasses.replace(table, count=table.count.round().astype(int))
-        keys = jax.random.split(jax.random.key(seed), draws)
-        drawn = prior_draws(self.program.model, (*sites, data.observed), table, keys)
-        values = {name: np.asarray(value) for name, value in drawn.items()}
-        outcomes = values.pop(data.observed)
-        values = identify(self.program.model, values, 1)
-        lead = {"chain": [0], "draw": np.arange(draws)}
-        posterior: Any = self.result["posterior"]
-        variables = {
-            name: (("chain", "draw", *sites[name].dims), value[None])
-            for name, value in values.items()
-        }
-        axes = {axis for site in sites.values() for axis in site.dims}
-        names = {axis: posterior.coords[axis].values for axis in axes & set(posterior.coords)}
-        rows = self._outcomes(outcomes[None], lead)
-        return xr.Dataset(variables, lead | names), rows
-
-    def log_prior(self) -> xr.Dataset:
-        """Log prior density of each site under each posterior draw."""
-        draws, sizes = draws_of(self.program, self.result)
-        table = in_double(_log_priors, self.program, draws)
-        variables = {
-            name: (("chain", "draw"), table[name].reshape(sizes)) for name in self.program.sites
-        }
-        return xr.Dataset(variables, lead_coords(self.result))
-
-    def log_likelihood(self) -> xr.Dataset:
-        """Log-probability of each row given the others under each posterior draw."""
-        draws, sizes = draws_of(self.program, self.result)
-        table = in_double(left_out_log_probs, self.program, draws).astype(np.float32)
-        return self._outcomes(table.reshape(*sizes, -1), lead_coords(self.result))
+def _prior(
+    program: Program[Any], result: xr.DataTree, seed: int, draws: int
+) -> tuple[xr.Dataset, np.ndarray]:
+    """Draws of the sites, and outcomes under each."""
+    data, sites = program.data.unanswered(), program.sites
+    table = with_whole_counts(jax.tree.map(jnp.asarray, data))
+    keys = jax.random.split(jax.random.key(seed), draws)
+    drawn = prior_draws(program.model, (*sites, data.observed), table, keys)
+    values = {name: np.asarray(value) for name, value in drawn.items()}
+    outcomes = values.pop(data.observed)
+    lead: dict[str, Any] = {"chain": [0], "draw": np.arange(draws)}
+    variables = {
+        name: ((*lead, *sites[name].dims), value[None])
+        for name, value in identify(program.model, values, 1).items()
+    }
+    posterior: Any = result["posterior"]
+    axes = {axis for site in sites.values() for axis in site.dims}
+    names = {axis: posterior.coords[axis].values for axis in axes & set(posterior.coords)}
+    return xr.Dataset(variables, lead | names), outcomes
 
 
 def _log_priors(model: Model[Any], data: Any, values: Values) -> dict[str, Float[Array, ""]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -91,22 +90,17 @@ def with_whole_counts(table: Any) -> Any:
 
 def _fixed(model: Model[Any], sites: dict[str, Any], given: Values) -> Values:
     """Values of sites to hold, checked against the model."""
-    if not isinstance(given, Mapping):
-        expected = "it must map names of sites to values"
-        refuse("given", given, expected=expected, instead="given={'reward': ...}")
     fixed = {}
     for name, value in given.items():
         if name not in sites:
             refuse("given", name, f"names no site of {model.title}", f"it has {list(sites)}")
         shape, support = sites[name].shape, sites[name].support
-        expected = f"give numbers of the shape {shape}, in {support}"
         try:
             fixed[name] = jnp.asarray(value, float)
         except (TypeError, ValueError):
-            refuse("given", value, f"holds no numbers for {name!r}", expected)
-        if fixed[name].shape != shape:
-            refuse("given", value, f"has {name!r} of another shape", expected)
-        finite = jnp.isfinite(fixed[name]).all(tuple(range(-support.event_dim, 0)))
-        if not (finite & support(fixed[name])).all():
-            refuse("given", value, f"has {name!r} where its prior rules it out", expected)
+            fixed[name] = jnp.asarray(jnp.nan)
+        array, axes = fixed[name], tuple(range(-support.event_dim, 0))
+        if array.shape != shape or not (jnp.isfinite(array).all(axes) & support(array)).all():
+            expected = f"give numbers of the shape {shape}, in {support}"
+            refuse("given", value, f"is nothing that {name!r} can be", expected)
     return fixed

@@ -405,10 +405,10 @@ class _Raveled(dist.Distribution):  # type: ignore[misc]
 
     pytree_data_fields = ("base",)
 
-    def __init__(self, base: dist.Distribution, *, validate_args: bool | None = None) -> None:
+    def __init__(self, base: dist.Distribution) -> None:
         self.base = base
         number = int(np.prod(base.batch_shape))
-        super().__init__((number,), base.event_shape, validate_args=validate_args)
+        super().__init__((number,), base.event_shape)
 
     @property
     def support(self) -> Any:

@@ -45,6 +45,11 @@ _UNITS: dict[str, Callable[[Numbers], Numbers]] = {
     "win": expit,
 }
 _HEADINGS = {"logit": "score", "elo": "Elo", "win": "P(win)"}
+# Site, setting of a model, and role of a column that boards side by side need.
+_BY = {
+    "category": ("deviation", "strata", "stratum"),
+    "style": ("coefficient", "covariates", "feature"),
+}
 # Futures of further votes, pairs that decide on the first, and rows that are checked.
 _FUTURES, _PAIRS, _ROWS = 400, 12, 50_000
 _NEEDED = ("votes_needed", "votes_needed_low", "votes_needed_high")
@@ -350,15 +355,10 @@ def _boards(
             expected = "leave it out: there is a board for each type of annotators"
             refuse("by", by, "is not for a mixture", expected)
         return axes[0], {name: scores.sel(type=name, drop=True) for name in scores["type"].values}
-    needed = {"category": "deviation", "style": "coefficient"}.get(by or "", "")
+    needed, setting, role = _BY.get(by or "", ("", "", ""))
     if needed and needed not in posterior:
-        problem = "asks for what the model did not fit"
-        setting = {"category": "strata=True", "style": "covariates=True"}[by or ""]
-        instead = f"rt.BTL({setting})"
-        role = {"category": "stratum", "style": "feature"}[by or ""]
-        expected = (
-            f"fit a model with {setting} (--{role} COLUMN --set {setting.replace('True', 'yes')})"
-        )
+        expected = f"fit a model with {setting}=True (--{role} COLUMN --set {setting}=yes)"
+        problem, instead = "asks for what the model did not fit", f"rt.BTL({setting}=True)"
         refuse("by", by, problem, expected, instead=instead)
     if by == "category":
         own = scores + posterior["deviation"]

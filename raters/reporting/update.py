@@ -1,67 +1,49 @@
-r"""More judgements for a fit, without another fit.
+r"""More judgements for a fit, without another fit where they are few.
 
-Draws u of the earlier posterior, in unconstrained coordinates with mean m and covariance
-:math:`L L^\top`, are moved by an affine map,
-
-.. math:: u' = m + L (z^* + C^{-1/2} L^{-1} (u - m)), \qquad
-    z^* = \operatorname{argmax}_z \; \ell(m + L z) - |z|^2 / 2, \qquad
-    C = I - L^\top \nabla^2 \ell \, L,
-
-with :math:`\ell` the log-likelihood of the new judgements, and weighted by the ratio of the
-posterior given all judgements at :math:`u'` to the earlier one at u (importance-weighted moment
-matching: Paananen, Piironen, Bürkner and Vehtari 2021). The weights are exact, so that their Pareto
-:math:`\hat k` says whether the map was good enough.
+Draws of the earlier posterior are weighted by the likelihood of all judgements over that of the
+earlier ones, and resampled. The weights are exact, and their Pareto :math:`\hat k` says whether
+they can be relied on (Vehtari, Simpson, Gelman, Yao and Gabry 2024).
 """
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-import scipy.linalg
 import xarray as xr
 from jaxtyping import Array, Float
-from numpyro import handlers
 
 from raters.auditing.audit import audit
 from raters.errors import refuse
 from raters.errors.validation import checked
 from raters.fitting.fit import as_result, check_types, fit
-from raters.fitting.result import check_data, check_several, draws_of, model_of, program_of
+from raters.fitting.result import (
+    check_data,
+    check_several,
+    draws_of,
+    in_double,
+    model_of,
+    program_of,
+)
 from raters.inference import importance
 from raters.inference.base import Draws
-from raters.inference.polya_gamma.unconstrained import (
-    flat_of,
-    log_density,
-    maximised,
-    sites_at,
-    sites_at_each,
-)
 from raters.judgements.answers import MOST_LEVELS
 from raters.judgements.base import Judgements
 from raters.judgements.names import name_text, shorten, warn_data
 from raters.judgements.reading.columns import read_number
-from raters.model import Model, Shift, Values, identify
-from raters.program import Program, Supports, pointwise_log_likelihood
+from raters.model import Model, Values
+from raters.program import Program, pointwise_log_likelihood
 from raters.reporting.board import scores_of
 from raters.reporting.facts import why_unjudged
 
-# Draws that are moved: fewest and most, where there are so many; wanted and least number for
-# each coordinate.
-_FEWEST, _MOST, _EACH, _LEAST = 1000, 4000, 12, 3
 # Effective draws that weights must leave.
 _WORTH = 200
 # Fewer judgements may be those of before by chance.
 _FEW = 10
-Points = Float[np.ndarray, "draw coordinate"]
 
 
 class Update(NamedTuple):
@@ -85,7 +67,7 @@ def update(
     progress: bool = True,
     log_likelihood: bool = False,
 ) -> Update:
-    r"""Add judgements to a fit: by weights, in a small part of a fit's time, or by another fit.
+    r"""Add judgements to a fit: few of them by weights, others by another fit.
 
     Parameters
     ----------
@@ -109,27 +91,26 @@ def update(
 
     Notes
     -----
-    See `raters.reporting.update` for the equations. Where the weights cannot be relied on, as with
-    many new judgements, more parameters than a third of the draws, or classes that are summed out,
-    the model is fitted again as `raters.fit` does by default, from the earlier draws where names
-    are the same.
+    Draws are weighted by the likelihood of all judgements over that of the earlier ones. Where the
+    weights cannot be relied on, as with many new judgements, and with new names, the model is
+    fitted again as `raters.fit` does by default, from the earlier draws where names are the same.
 
     References
     ----------
-    Paananen, T., Piironen, J., Bürkner, P.-C. and Vehtari, A. (2021). Implicitly adaptive
-    importance sampling. Statistics and Computing 31, 16.
+    Vehtari, A., Simpson, D., Gelman, A., Yao, Y. and Gabry, J. (2024). Pareto smoothed importance
+    sampling. Journal of Machine Learning Research 25, 72.
 
     Examples
     --------
     >>> import raters as rt
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=300, seed=0)
-    >>> old, new = votes.rows(slice(0, 20)), votes.rows(slice(20, None))
+    >>> old, new = votes.rows(slice(5, None)), votes.rows(slice(5))
     >>> result = rt.fit(rt.BTL(), old, rt.PGEM(), seed=0, progress=False)
     >>> updated = rt.update(result, new, progress=False)
     >>> updated.result.posterior.sizes["item"]
     4
     """
-    check_several(result, "an update moves its draws")
+    check_several(result, "an update weights its draws")
     model = model_of(result)
     check_data(more, "more", model)
     before = program_of(model, result)
@@ -138,10 +119,10 @@ def update(
     old, new = _with_same_names(before.data, more)
     _check_new(old, new)
     program = Program(model, old.joined(new))
-    draws = _moved(before, old, new, program, result, seed)
+    known = all(before.data.coords[axis] == new.coords[axis] for axis in new.named_axes())
+    draws = _weighted(before, program, result, seed) if known else None
     if draws is None:
-        same = all(before.data.coords[axis] == new.coords[axis] for axis in new.named_axes())
-        start = result if same else None
+        start = result if known else None
         after = fit(
             model,
             program.data,
@@ -198,114 +179,26 @@ def _check_new(old: Any, new: Any) -> None:
         )
 
 
-def _moved(
-    before: Program[Any], old: Any, new: Any, program: Program[Any], result: xr.DataTree, seed: int
+def _weighted(
+    before: Program[Any], program: Program[Any], result: xr.DataTree, seed: int
 ) -> Draws | None:
-    """Draws given all judgements; None where they cannot be moved."""
-    model, rng = program.model, np.random.default_rng(seed)
-    if program.counts_classes:  # Probabilities near 0 have tails that no affine map keeps.
-        return None
-    size = sum(math.prod(site.shape) for site in before.sites.values())
-    names = ((data.coords[axis] for data in (before.data, old)) for axis in old.named_axes())
-    if any([*map(name_text, now[: len(was)])] != [*map(name_text, was)] for was, now in names):
-        return None  # As with a new lowest level.
-    values = draws_of(before, result, min(_MOST, max(_FEWEST, _EACH * size)), seed)[0]
-    number = len(next(iter(values.values())))
-    wide = Program(model, old)
-    if any(wide.sites[name].shape != site.shape for name, site in before.sites.items()):
-        values = _extended(wide, values, seed)
-    supports = program.supports
-    with jax.enable_x64(True):
-        points = np.asarray(jax.vmap(partial(flat_of, supports))(values))
-        if number < _LEAST * points.shape[1]:
-            return None
-        like = {name: np.asarray(value[0]) for name, value in values.items()}
-        moved = _mapped(model, supports, jax.tree.map(jnp.asarray, new), like, points)
-        if moved is None:
-            return None
-        drawn, _ = sites_at_each(supports, like, moved)
-    drawn = identify(model, jax.tree.map(np.asarray, drawn), 1)
-    # Of single precision: a log-weight need not be known to more than a hundredth.
-    single = {name: value.astype(np.float32) for name, value in like.items()}
-    earlier = jax.tree.map(jnp.asarray, old.padded(program.data.num_rows))
-    data = jax.tree.map(jnp.asarray, program.data)
-    log_q, log_p = (
-        np.asarray(_log_densities(model, supports, rows, single, at), np.float64)
-        for rows, at in ((earlier, points), (data, moved))
-    )
-    stats = {"log_p": log_p[None], "log_q": log_q[None]}
-    draws = Draws({name: np.asarray(value)[None] for name, value in drawn.items()}, stats)
-    log_weight, k = importance.smoothed(log_p - log_q)
+    """Draws given all judgements; None where the weights cannot be relied on."""
+    values, _ = draws_of(before, result)
+    log_ratio = in_double(_total, program, values) - in_double(_total, before, values)
+    log_weight, k = importance.smoothed(log_ratio)
     weight = np.exp(log_weight - log_weight.max())
-    if not k <= importance.largest_k(number) or weight.sum() ** 2 / (weight**2).sum() < _WORTH:
+    limit = importance.largest_k(len(weight))
+    if not k <= limit or weight.sum() ** 2 / (weight**2).sum() < _WORTH:
         return None
-    moved_draws = importance.corrected(draws, rng)
-    return moved_draws._replace(facts=moved_draws.facts | {"converged": 1})
+    stats = {"log_p": log_ratio[None], "log_q": np.zeros_like(log_ratio)[None]}
+    draws = Draws({name: value[None] for name, value in values.items()}, stats)
+    weighted = importance.corrected(draws, np.random.default_rng(seed))
+    return weighted._replace(facts=weighted.facts | {"converged": 1})
 
 
-def _extended(program: Program[Any], values: Values, seed: int) -> Values:
-    """Draws with those of new names from their prior, given the sites that they share."""
-    model, number = program.model, len(next(iter(values.values())))
-    shared = {name for name, site in program.sites.items() if site.shape == values[name].shape[1:]}
-    data = jax.tree.map(jnp.asarray, program.data.take(slice(0, 1)))
-
-    def prior(key: Array, draw: Values) -> Values:
-        given = {name: draw[name] for name in shared}
-        seeded = handlers.seed(handlers.substitute(model, given), key)
-        sites = handlers.trace(seeded).get_trace(data)
-        return {name: sites[name]["value"] for name in program.sites}
-
-    with jax.enable_x64(True):
-        keys = jax.random.split(jax.random.key(seed), number)
-        every = {name: np.array(value) for name, value in jax.vmap(prior)(keys, values).items()}
-    for name, value in values.items():
-        place = tuple(slice(size) for size in value.shape)  # New names come last.
-        for one in model.symmetries:
-            if isinstance(one, Shift) and one.site == name and name not in shared:
-                axes = one.axis if one.axis is None else one.axis + 1
-                mean = every[name][place].mean(axes or tuple(range(1, value.ndim)), keepdims=True)
-                value = value + mean  # Which centring took out.
-        every[name][place] = value
-    return every
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _log_densities(
-    model: Model[Any], supports: Supports, data: Any, like: Values, points: Array
-) -> Array:
-    return jax.lax.map(partial(log_density, model, supports, data, like), points, batch_size=16)
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _added(model: Model[Any], supports: Supports, new: Any, like: Values, flat: Array) -> Array:
-    """Log-likelihood of new judgements."""
-    return pointwise_log_likelihood(model, new, sites_at(supports, like, flat)[0]).sum()
-
-
-_slope = jax.jit(jax.value_and_grad(_added, argnums=4), static_argnums=(0, 1))
-_hessian = jax.jit(jax.hessian(_added, argnums=4), static_argnums=(0, 1))
-
-
-def _mapped(
-    model: Model[Any], supports: Supports, new: Any, like: Values, points: Points
-) -> Points | None:
-    """Draws moved by the affine map; None where that is not defined."""
-    middle, size = points.mean(0), points.shape[1]
-    covariance = np.atleast_2d(np.cov(points.T))
-    root = np.linalg.cholesky(covariance + 1e-10 * np.eye(size))
-
-    def objective(place: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = _slope(model, supports, new, like, middle + root @ place)
-        return float(value) - place @ place / 2, root.T @ np.asarray(slope) - place
-
-    best = maximised(objective, np.zeros(size)).x
-    hessian = np.asarray(_hessian(model, supports, new, like, middle + root @ best))
-    values, vectors = np.linalg.eigh(np.eye(size) - root.T @ hessian @ root)
-    if values.min() <= 0:
-        return None
-    whitened = scipy.linalg.solve_triangular(root, (points - middle).T, lower=True)
-    narrowed = vectors @ ((vectors.T @ whitened) / np.sqrt(values)[:, None])
-    return np.asarray((middle[:, None] + root @ (best[:, None] + narrowed)).T)
+def _total(model: Model[Any], data: Any, values: Values) -> Float[Array, ""]:
+    """Log-likelihood of all judgements."""
+    return pointwise_log_likelihood(model, data, values).sum()
 
 
 # ---------------------------------------------------------------- what changed

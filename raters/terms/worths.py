@@ -11,19 +11,14 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import scipy.sparse
-import scipy.sparse.csgraph
 from jaxtyping import Array, Float
 
 from raters.distributions.choices import item_of
 from raters.judgements.counts import mean_ranks
-from raters.judgements.names import shorten
 from raters.judgements.rankings import Rankings
 from raters.model import Shift, Symmetry, Values
 from raters.terms.rewards import Scaled
 from raters.terms.types import Mixed, data_warnings
-
-# A prior of worths of this scale or a wider one does not say where infinite ones lie.
-_FLAT = 10.0
 
 
 @dataclass(frozen=True)
@@ -50,9 +45,6 @@ class Worths(Scaled):
         ahead, behind = _won_and_lost(data)
         worth = np.log((ahead + 1) / (behind + 1))
         return self.started(worth - worth.mean())
-
-    def warnings(self, data: Rankings) -> tuple[str, ...]:
-        return of_unbounded(data, self.scale)
 
 
 @dataclass(frozen=True)
@@ -94,8 +86,7 @@ class WorthTypes(Mixed):
 
     def warnings(self, data: Rankings) -> tuple[str, ...]:
         number = np.bincount(np.asarray(data.annotator), num_choices(data), data.num_annotators)
-        of_types = data_warnings(self.number, number, "choice")
-        return (*of_types, *of_unbounded(data, self.scale))
+        return data_warnings(self.number, number, "choice")
 
 
 def _won_and_lost(data: Rankings) -> tuple[Float[np.ndarray, " item"], Float[np.ndarray, " item"]]:
@@ -124,47 +115,3 @@ def num_choices(data: Rankings) -> Float[np.ndarray, " ranking"]:
     if data.lowest is not None:
         number = number + ((np.asarray(data.lowest) > 0) & (size - depth > 1))
     return np.asarray(number * np.asarray(data.weight, float))
-
-
-def of_unbounded(data: Rankings, scale: float | None) -> tuple[str, ...]:
-    """Warn of items whose worths only the prior bounds, where that is wide."""
-    if scale is None or scale < _FLAT or data.place is None:
-        return ()
-    before = _before(data)
-    number, part = scipy.sparse.csgraph.connected_components(before, connection="strong")
-    if number == 1:
-        return ()
-    main = np.bincount(part).argmax()
-    names = [data.items[code] for code in np.flatnonzero(part != main)]
-    return (
-        f"{len(names)} item(s) have no most likely worth: there is no chain of rankings in"
-        " which they come before, and one in which they come behind, the rest, so that the"
-        f" wide prior alone (worth_scale={scale:g}) bounds them: {shorten(names)}; leave them"
-        " out, or learn the scale: worth_scale=None",
-    )
-
-
-def _before(data: Rankings) -> scipy.sparse.coo_array:
-    """Return which items came directly before which, as a table of arcs."""
-    offered, place = np.asarray(data.offered), np.asarray(data.place)
-    rows = np.asarray(data.weight) > 0
-    # Those without a place are behind the last one that has one.
-    rank = np.where(place > 0, place, np.where(offered >= 0, data.depth[:, None] + 1, 0))[rows]
-    codes, depth = offered[rows], np.asarray(data.depth)[rows]
-    in_place = np.full((len(codes), int(depth.max(initial=0)) + 2), -1)
-    row, position = np.nonzero((rank > 0) & (place[rows] > 0))
-    in_place[row, rank[row, position]] = codes[row, position]
-    # Items that tie come before and behind the one that stands for them, and leave a gap.
-    tied, single = codes[row, position], in_place[row, rank[row, position]]
-    last = np.maximum.accumulate(np.where(in_place >= 0, np.arange(in_place.shape[1]), 0), axis=1)
-    in_place = np.take_along_axis(in_place, last, axis=1)
-    row, position = np.nonzero(rank > 1)
-    before, behind = in_place[row, rank[row, position] - 1], codes[row, position]
-    before, behind = np.concatenate([before, tied, single]), np.concatenate([behind, single, tied])
-    # The worst is behind all the others.
-    is_worst = place[rows] < 0
-    worst = np.where(is_worst, codes, 0).sum(1)
-    row, position = np.nonzero((place[rows] == 0) & (codes >= 0) & is_worst.any(1, keepdims=True))
-    before, behind = np.append(before, codes[row, position]), np.append(behind, worst[row])
-    shape = data.num_items, data.num_items
-    return scipy.sparse.coo_array((np.ones(len(before), bool), (before, behind)), shape=shape)

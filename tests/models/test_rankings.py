@@ -75,20 +75,6 @@ def test_choices_of_the_stages_have_the_likelihood_of_the_rankings(ranked) -> No
     np.testing.assert_allclose(again, expected, rtol=1e-10)
 
 
-def races() -> rt.Rankings:
-    """Of four drivers one is always last, and one is met by nobody else."""
-    table = {"a": ["x", "y", "v"], "b": ["y", "x", "w"], "c": ["z", "z", None]}
-    return rt.Rankings.from_wide(table, places=["a", "b", "c"], unranked="not offered")
-
-
-def test_items_without_a_most_likely_worth_are_named_under_a_wide_prior() -> None:
-    (text,) = rt.PlackettLuce(worth_scale=100.0).warnings(races())
-    assert text.startswith("3 item(s) have no most likely worth")
-    assert ": v, w, z; leave them out" in text
-    for model in (rt.PlackettLuce(), rt.PlackettLuce(worth_scale=1.0)):
-        assert model.warnings(races()) == ()
-
-
 def test_the_likelihood_of_a_small_table_by_hand() -> None:
     """softmax(βu) of the best times softmax(−βu) of the worst of the rest; the third row names the
     best alone."""

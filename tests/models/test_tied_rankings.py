@@ -11,7 +11,6 @@ import raters as rt
 from raters.errors import BackendError
 from raters.inference.defaults import default_backend
 from raters.program import Program, pointwise_log_likelihood
-from raters.terms.worths import of_unbounded
 
 MODEL = rt.ExtendedPlackettLuce(ties="davidson", worth_scale=1.0)
 TRUTH = {"worth": np.linspace(-1.5, 1.5, 6), "tie_propensity": np.array([-0.5, -1.0])}
@@ -114,12 +113,3 @@ def test_without_ties_it_is_the_same_model(ranked) -> None:
     assert one.sites == two.sites
     assert one.observed_type is two.observed_type
     assert default_backend(one) == default_backend(two)
-
-
-def test_a_tie_bounds_the_worths_of_its_items() -> None:
-    """Under a flat prior: an item that only ties with another one is as far as that one."""
-    table = {"of": [1, 1, 1, 2, 2, 2], "item": list("abcabc"), "rank": [1, 1, 3, 2, 2, 1]}
-    roles = {"ranking": "of", "item": "item", "rank": "rank"}
-    assert not of_unbounded(rt.Rankings.from_frame(table, **roles), 100.0)
-    (text,) = of_unbounded(rt.Rankings.from_frame(table | {"rank": [1, 1, 3] * 2}, **roles), 100.0)
-    assert text.startswith("1 item(s)")

@@ -100,14 +100,6 @@ def test_two_types_of_sushi_eaters_reach_the_maximum(fit_quietly) -> None:
     assert found == pytest.approx(-69504.913, abs=2e-3)
 
 
-def test_the_four_who_were_always_last_are_named() -> None:
-    table = pd.read_csv(data_folder("nascar2002") / "rankings.csv")
-    races = rt.Rankings.from_wide(table, places=["pos*"], unranked="not offered")
-    (text,) = FLAT.warnings(races)
-    assert "84, 85, 86, 87" in text
-    assert races.num_items == 87
-
-
 @pytest.mark.exhaustive
 def test_gibbs_and_nuts_agree_on_races(races, fit_quietly) -> None:
     """Means of every worth; false-alarm rate 1e-4 for each (|z| > 4.5, as errors are

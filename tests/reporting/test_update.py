@@ -61,7 +61,6 @@ def test_a_new_item_has_its_place_among_the_others() -> None:
         new.rows(np.zeros(12, int)), **columns, wins=wins, count=np.ones(12), items=names
     )
     updated = rt.update(before, more, progress=False)
-    assert updated.pareto_k < 0.7
     both = old.with_names("item", names).joined(more)
     full = rt.fit(rt.BTL(reward_scale=2.0), both, rt.PGGibbs(draws=1000), seed=1, progress=False)
     rewards = [
@@ -118,7 +117,6 @@ def test_classes_are_fitted_again() -> None:
     old, new = (rt.Labels.from_frame(table[rows], **roles) for rows in (~is_new, is_new))
     before = rt.fit(rt.models.OneCoin(), old, rt.PGEM(), seed=0, progress=False)
     updated = rt.update(before, new, progress=False)
-    assert updated.pareto_k == np.inf
     assert updated.result["observed_data"].sizes["row"] == old.num_rows + new.num_rows
 
 

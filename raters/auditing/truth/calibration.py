@@ -384,17 +384,22 @@ def number_of_draws(num_items: int, num_classes: int) -> int:
 
 def trusted_codes(data: Judgements, reference: Sequence[Any]) -> Int[np.ndarray, " trusted"]:
     """Codes of the annotators who are taken to be right."""
-    codes = {str(name): place for place, name in enumerate(data.judges)}
-    if unknown := [name for name in reference if str(name) not in codes]:
-        problem = f"is not among the {plural(data.judge)} ({shorten(data.judges)})"
-        expected = f"name {plural(data.judge)} of the data that were fitted"
-        refuse("reference", unknown, problem, expected)
-    trusted = np.array([codes[str(name)] for name in reference], int)
+    trusted = np.array(judge_codes(data, reference, "reference"), int)
     others = np.delete(data.judgements_by(data.judge), trusted)
     if len(trusted) and not others.any():
         problem = f"names all {plural(data.judge)}, so that nobody is left to be measured"
         refuse("reference", shorten(reference), problem, "name those who are known to be right")
     return trusted
+
+
+def judge_codes(data: Judgements, names: Sequence[Any], parameter: str) -> list[int]:
+    """Codes of some judges, given by name."""
+    codes = {name_text(name): place for place, name in enumerate(data.judges)}
+    if unknown := [name for name in names if name_text(name) not in codes]:
+        problem = f"is not among the {plural(data.judge)} ({shorten(data.judges)})"
+        expected = f"name {plural(data.judge)} of the data that were fitted"
+        refuse(parameter, shorten(unknown), problem, expected)
+    return [codes[name_text(name)] for name in names]
 
 
 def contradiction(is_wrong: Bool[np.ndarray, " known"], what: str) -> str:

@@ -158,19 +158,14 @@ def _pairs(codes: Mapping[str, Codes], items: Names) -> Pairs:
     """Pairs of a winner and a loser; rows without a winner are left out."""
     winner, loser = codes["winner"], codes.get("loser")
     if loser is None:
-        first, second = codes["first"], codes["second"]
-        loser = np.where(winner == first, second, first)
-        wrong = np.flatnonzero((winner >= 0) & (winner != first) & (winner != second))
-        if len(wrong):
-            problem = f"is the winner in row {wrong[0]} (counted from 0), of which it is no side"
-            name = items[winner[wrong[0]]]
-            refuse_data("gold", name, problem, "the winner must be one of the two")
-        if ((winner >= 0) & (loser < 0)).any():
-            problem = "has a row with a winner and only one side"
-            refuse_data("gold", problem=problem, expected="give both sides")
-    elif len(half := np.flatnonzero((winner < 0) != (loser < 0))):
-        problem = f"has only one of winner and loser in row {half[0]} (counted from 0)"
-        refuse_data("gold", problem=problem, expected="give both, or neither")
+        sides = codes["first"], codes["second"]
+        loser = np.select(
+            [winner < 0, winner == sides[0], winner == sides[1]], [-1, *sides[::-1]], -1
+        )
+    if len(half := np.flatnonzero((winner < 0) != (loser < 0))):
+        problem = f"has no winner and other side in row {half[0]} (counted from 0)"
+        expected = "give both, the winner as one of the two, or neither"
+        refuse_data("gold", problem=problem, expected=expected)
     return np.stack([winner, loser], axis=1)[winner >= 0]
 
 

@@ -227,7 +227,7 @@ class MixedLogit(Utility):
 
     def data_warnings(self, data: Choices) -> tuple[str, ...]:
         number = data.judgements_by("annotator")
-        sentences = super().data_warnings(data) + self._warnings_of_groups(data)
+        sentences = super().data_warnings(data)
         if (number > 0).sum() < 2:
             return (
                 *sentences,
@@ -243,22 +243,3 @@ class MixedLogit(Utility):
                 " choices",
             )
         return sentences
-
-    def _warnings_of_groups(self, data: Choices) -> tuple[str, ...]:
-        """Warn of two groups whose variances only count added up, within all sets."""
-        data = data.unpadded()
-        there = data.there[..., None]
-        rows = inside(self.error_components, data)[np.asarray(data.offered)]
-        centred = (rows - rows.sum(1, keepdims=True) / there.sum(1, keepdims=True)) * there
-        product = np.zeros((len(data.annotators), *2 * rows.shape[2:]))
-        np.add.at(product, np.asarray(data.annotator), np.matmul(centred.mT, centred))
-        size = np.sqrt(np.einsum("kcc->kc", product))
-        largest = size[:, :, None] * size[:, None, :]
-        both_or_none = (size[:, :, None] > 0) == (size[:, None, :] > 0)
-        alike = (np.abs(product) >= (1 - 1e-9) * largest) & both_or_none
-        return tuple(
-            f"the error components {self.error_components[one]} and {self.error_components[other]}"
-            " make the same difference in every set, so that the choices tell the sum of their"
-            " variances, and the prior divides it; leave one of them out"
-            for one, other in np.argwhere(np.triu(alike.all(0), 1))
-        )

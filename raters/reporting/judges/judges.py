@@ -14,7 +14,7 @@ from jaxtyping import Float
 from scipy.special import betaincinv
 
 from raters.auditing.intervals import mean_and_interval
-from raters.auditing.truth.calibration import Calibration, calibrate
+from raters.auditing.truth.calibration import Calibration, calibrate, judge_codes
 from raters.checking.dependence import Dependence, NothingShared, dependence
 from raters.errors import refuse
 from raters.errors.validation import checked, finite, share
@@ -262,16 +262,15 @@ def people_and_prices(
     data: Any, people: Sequence[Any], cost: Mapping[Any, float]
 ) -> tuple[list[int], list[int], Float[np.ndarray, " judge"]]:
     """Codes of the people and of the judges, and the price of a verdict of each."""
-    names = {name_text(name): code for code, name in enumerate(data.judges)}
-    trusted = _codes(people, names, "people", data.judge)
-    others = [code for code in names.values() if code not in trusted]
+    trusted = judge_codes(data, people, "people")
+    others = [code for code in range(len(data.judges)) if code not in trusted]
     if not others:
         expected = f"leave out at least one of the {plural(data.judge)}"
         refuse("people", shorten(people), "are all who answered", expected)
-    price = np.ones(len(names))
+    price = np.ones(len(data.judges))
     for name, one in cost.items():
         finite(f"cost of {name}", one, 0.02)
-        price[_codes([name], names, "cost", data.judge)] = one
+        price[judge_codes(data, [name], "cost")] = one
     if (price < 0).any():
         refuse("cost", float(price.min()), "is below 0", "give prices of at least 0")
     return trusted, others, price
@@ -304,14 +303,6 @@ def _notes(
         ends = {"before": row["accuracy_before"], "after": row["accuracy_after"]}
         notes.append(finding("drift", judge=name, p=row["drift_p"], time=row["drift_time"], **ends))
     return tuple(notes)
-
-
-def _codes(some: Sequence[Any], names: Mapping[str, int], parameter: str, judge: str) -> list[int]:
-    """Codes of some annotators."""
-    if unknown := [name for name in some if name_text(name) not in names]:
-        problem = f"are not among the {plural(judge)} ({shorten(names)})"
-        refuse(parameter, shorten(unknown), problem, "name annotators of the fit")
-    return [names[name_text(name)] for name in some]
 
 
 def _accuracies(found: Calibration, data: Judgements) -> pd.DataFrame:

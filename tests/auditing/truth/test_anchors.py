@@ -126,8 +126,8 @@ def test_truths_that_settle_a_verdict_do_so_when_they_are_drawn(answered):
     accuracy = rng.beta(4, 3, (4000, 2))
     bad = accuracy < 0.6
     costs = rt.Costs(review=0.1)
-    is_open, none = np.array([True, False]), np.zeros(2, bool)
-    found = settling(answered, is_open, none, accuracy, bad, costs, 0)
+    verdict = np.array(["review", "too few draws"])
+    found = settling(answered, verdict, accuracy, bad, costs, 0)
     kept, is_bad = accuracy[::20, 0], bad[::20, 0]
     right = rng.binomial(found.number, rng.choice(kept, 2000))
     log_odds = right[:, None] * np.log(kept) + (found.number - right)[:, None] * np.log1p(-kept)
@@ -141,9 +141,10 @@ def test_a_verdict_that_would_open_again_counts_against_the_truths(answered):
     """Ann is open; bob, just decided, would be open after some of his ten answers."""
     accuracy = np.random.default_rng(2).beta(4, 3, (4000, 2))
     bad, costs = accuracy < np.array([0.6, 0.44]), rt.Costs(review=0.2)
-    is_open, is_bob = np.array([True, False]), np.array([False, True])
-    alone = settling(answered, is_open, np.zeros(2, bool), accuracy, bad, costs, 0)
-    both = settling(answered, is_open, is_bob, accuracy, bad, costs, 0)
+    alone, both = (
+        settling(answered, np.array(["review", bob]), accuracy, bad, costs, 0)
+        for bob in ("too few draws", "keep")
+    )
     assert both is None or both.settled < alone.settled - 0.05 or both.number > alone.number
 
 

@@ -59,7 +59,7 @@ def test_values_give_all_pairs_that_differ_and_links_that_they_follow_from():
         ([("a", "a")], "above itself"),
         ({"a": "high", "b": 1}, "holds 'high'.*must hold finite numbers"),
         (pd.DataFrame({"item": ["a", "a"], "value": [1, 2]}), "a' have several values"),
-        (pd.DataFrame({"winner": ["a", "b"], "loser": ["b", None]}), "only one of winner"),
+        (pd.DataFrame({"winner": ["a", "b"], "loser": ["b", None]}), "no winner and other side"),
         (3, "no set of known orders"),
         (pd.DataFrame({"better": ["a"], "worse": ["b"]}), "winner and loser"),
         (pd.DataFrame({"first": ["a"], "second": ["b"], "winner": ["c"]}), "one of the two"),
