@@ -21,12 +21,12 @@ VOTE = st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(0, 3), st.int
 VOTES = st.lists(VOTE, min_size=2, max_size=40)
 
 
-def measured(data) -> np.ndarray:
+def measured(data, **options) -> np.ndarray:
     """The table as numbers."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)
-            table = rt.agreement(data)
+            table = rt.agreement(data, **options)
     except DataError:
         assume(False)
     return table.to_numpy(float)
@@ -52,31 +52,34 @@ def votes_from(rows, *, ordered: bool) -> rt.Comparisons:
 
 
 @settings(max_examples=60, deadline=None)
-@given(LABELS, SEED)
-def test_the_order_of_rows_items_and_annotators_has_no_effect(rows, seed):
+@given(LABELS, SEED, st.sampled_from(["nominal", "ordinal", "interval"]))
+def test_the_order_of_rows_items_and_annotators_has_no_effect(rows, seed, metric):
     rng = np.random.default_rng(seed)
     other = rng.permutation(np.array(rows))
     other[:, 0] = rng.permutation(6)[other[:, 0]]
     other[:, 1] = rng.permutation(4)[other[:, 1]]
-    one, two = (measured(labels_from(part)) for part in (rows, other))
+    one, two = (measured(labels_from(part), metric=metric) for part in (rows, other))
     np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-9)
 
 
 @settings(max_examples=60, deadline=None)
 @given(LABELS, SEED)
-def test_renaming_the_classes_has_no_effect(rows, seed):
+def test_renaming_the_classes_permutes_their_agreement(rows, seed):
     order = np.random.default_rng(seed).permutation(3)
     other = np.array(rows)
     other[:, 2] = order[other[:, 2]]
     np.testing.assert_allclose(
         measured(labels_from(rows)), measured(labels_from(other)), rtol=1e-9, atol=1e-9
     )
+    one, two = (measured(labels_from(part), by_class=True) for part in (rows, other))
+    shape = (3, -1, one.shape[1])
+    np.testing.assert_allclose(one.reshape(shape), two.reshape(shape)[order], rtol=1e-9, atol=1e-9)
 
 
 @settings(max_examples=60, deadline=None)
-@given(LABELS)
-def test_an_estimate_lies_in_its_interval_and_below_1(rows):
-    estimate, low, high = measured(labels_from(rows))[:, :3].T
+@given(LABELS, st.sampled_from(["nominal", "ordinal", "interval"]))
+def test_an_estimate_lies_in_its_interval_and_below_1(rows, metric):
+    estimate, low, high = measured(labels_from(rows), metric=metric)[:, :3].T
     known = ~np.isnan(low)
     assert (estimate[known] <= 1 + 1e-9).all()
     assert (low[known] <= estimate[known] + 1e-9).all()
