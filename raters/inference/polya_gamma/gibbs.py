@@ -320,7 +320,7 @@ class PGGibbs(base.Backend):
             return reason
         if chooses(program):
             return None
-        if steep := plans.steep_sites(program):
+        if steep := plans.plan_of(program).steep:
             num_entries = sum(int(np.prod(program.sites[name].shape)) for name in steep)
             names = ", ".join(steep)
             which = f"each of the {num_entries:,} entries of {names}"

@@ -13,7 +13,7 @@ from jaxtyping import Array
 from raters.distributions.labels import log_beta
 from raters.inference import modes
 from raters.inference.arrays import Classes, Scalar, Sites
-from raters.inference.polya_gamma import latent_classes, plans
+from raters.inference.polya_gamma import detection, latent_classes
 from raters.inference.polya_gamma.latent_classes import Parameters
 from raters.inference.polya_gamma.plans import Plan
 from raters.model import Exchange, Mirror, Model, Values
@@ -30,7 +30,7 @@ def counted_sites(program: Program[Any], data: Any, values: Values) -> Sites | N
     """Return the sites that are counted given classes."""
     if not program.latent:
         return None
-    blocks = plans.blocks_of(program, data, values)
+    blocks = detection.blocks_of(program)
     return tuple(block.sites[0] for block in blocks if block.kind == "counts")
 
 
