@@ -17,7 +17,6 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from raters.inference.arrays import Entries, EntryArray, FlatPoint, Rng
-from raters.inference.polya_gamma.conditionals import Dense
 from raters.inference.polya_gamma.laplace import block_sites, information
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import block_prior
@@ -93,10 +92,7 @@ class _Marginal:
         """Return the point after a step, the mode of the other sites, and the prior's shares."""
         values = self.climb(values | self.at(point))
         normal = information(self.plan, self.data, values)
-        if isinstance(normal, Dense):
-            variance = np.diag(normal.covariance())
-        else:
-            variance = normal.variances(np.random.default_rng(self.seed), _PROBES)
+        variance = normal.variances(np.random.default_rng(self.seed), _PROBES)
         ends = np.cumsum([np.size(values[name]) for name in block_sites(self.plan)])
         shares = np.split(variance * normal.prior.precision, ends[:-1])
         given = {name: jnp.asarray(value) for name, value in values.items()}

@@ -17,13 +17,12 @@ from jax.scipy.linalg import solve_triangular
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
-from raters.inference.arrays import EntryArray, PerRow, Rng, Scalar
+from raters.inference.arrays import EntryArray, Matrix, PerRow, Rng, Scalar
 from raters.inference.base import warn
 from raters.inference.polya_gamma import augmentation
 from raters.inference.polya_gamma.conditionals import (
     DENSE_LIMIT,
     MOST_STEPS,
-    Dense,
     Gaussian,
     drawn_entries,
 )
@@ -429,15 +428,13 @@ class Conditional:
         self.prior: Gaussian = jax.tree.map(np.asarray, self.sums[0].prior)
         self.shift, self.diagonal = map(np.asarray, _totals(self.sums))
 
-    def dense(self) -> Dense | None:
-        """Return the conditional with its precision as an array, where there is one."""
+    def precision(self) -> Matrix | None:
+        """Return the precision as an array, where there is one."""
         across = [one.across for one in self.sums if one.across is not None]
         if is_separate(self.sums) or len(across) < sum(len(one.slots) != 1 for one in self.sums):
             return None
         precision = np.diag(self.diagonal) + sum(map(np.asarray, across))
-        if self.prior.across is not None:
-            precision += self.prior.across
-        return Dense(self.prior, self.shift, precision)
+        return np.asarray(precision if self.prior.across is None else precision + self.prior.across)
 
     def slope(self, current: np.ndarray) -> np.ndarray:
         """Return the derivative of the log density at a point."""
@@ -455,6 +452,8 @@ class Conditional:
         so many random vectors."""
         if is_separate(self.sums):
             return np.asarray(1 / np.maximum(self.diagonal, 1e-300))
+        if (precision := self.precision()) is not None:
+            return np.diag(np.linalg.inv(precision))
         # E z ∘ P⁻¹z for random signs z (Bekas, Kokiopoulou and Saad 2007).
         signs = rng.choice([-1.0, 1.0], (probes, len(self.shift)))
         given = self.readings, self.sums
