@@ -119,7 +119,7 @@ def test_draws_have_the_mean_and_the_covariance_of_the_conditional(solver, tiny)
     """The mode to the solver's tolerance; false-alarm rate 1e-5 in all for the draws."""
     reading = readings(rt.HierarchicalBTL() if solver == "parts" else rt.BTL(), tiny)[-1]
     how = How("mean", limit=1 if solver == "gradients" else 100)
-    normal = sums.Conditional([reading], "mean").dense()
+    normal = sums.Conditional([reading], "mean")
     exact = np.linalg.solve(normal.precision, normal.shift)
     if solver == "parts":
         division = sums.first_look([[reading]], how)[1][0]

@@ -190,7 +190,7 @@ def _of_rows(
 
     sites, normal = block_sites(plan), information(plan, data, mode)
     current, log_q = np.asarray(Block(sites).flat(mode)), None
-    if (precision := normal.precision()) is None:
+    if (precision := normal.precision) is None:
         entries = normal.draws(jax_keys(rng, number), current)
     else:
         factor = scipy.linalg.cholesky(precision, lower=True)

@@ -428,6 +428,7 @@ class Conditional:
         self.prior: Gaussian = jax.tree.map(np.asarray, self.sums[0].prior)
         self.shift, self.diagonal = map(np.asarray, _totals(self.sums))
 
+    @property
     def precision(self) -> Matrix | None:
         """Return the precision as an array, where there is one."""
         across = [one.across for one in self.sums if one.across is not None]
@@ -452,7 +453,7 @@ class Conditional:
         so many random vectors."""
         if is_separate(self.sums):
             return np.asarray(1 / np.maximum(self.diagonal, 1e-300))
-        if (precision := self.precision()) is not None:
+        if (precision := self.precision) is not None:
             return np.diag(np.linalg.inv(precision))
         # E z ∘ P⁻¹z for random signs z (Bekas, Kokiopoulou and Saad 2007).
         signs = rng.choice([-1.0, 1.0], (probes, len(self.shift)))
