@@ -16,10 +16,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from raters.inference.polya_gamma import latent_classes
-from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, observation
-from raters.inference.polya_gamma.rows import Block, NotIndexed, indexed_rows, split
+from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
+from raters.inference.polya_gamma.rows import Block, NotIndexed, indexed_rows, read, split
 from raters.model import Model, Values
-from raters.program import Program, trace
+from raters.program import Program
 
 # Numbers of a dense design.
 _MOST_NUMBERS = 40_000_000
@@ -29,7 +29,7 @@ _MOST_COLOURS = 40
 
 def coloured(program: Program[Any], values: Values, block: Block) -> Block:
     """Return the block, with colours where its rows cannot be recorded."""
-    if block.kind != "rows":
+    if block.kind == "counts":
         return block
     model, data = program.model, program.data
     sample = program.sample(2)
@@ -37,7 +37,7 @@ def coloured(program: Program[Any], values: Values, block: Block) -> Block:
     def recorded(values: Values) -> None:
         values = {name: jnp.asarray(value, float) for name, value in values.items()}
         classes = latent_classes.expected_in(program, sample, values)
-        indexed_rows(model, sample, values, block.sites, classes)
+        indexed_rows(model, sample, values, block, classes)
 
     try:
         jax.eval_shape(recorded, values)
@@ -54,10 +54,11 @@ def _colours(
     each entry."""
     along = partial(_along, model, data, values, block, classes)
     size = len(block.flat(values))
-    places = split(np.arange(size), values, block.sites)
+    places = {"": np.arange(size)}
+    if not block.is_column:
+        places = split(places[""], values, block.sites)
     colours, number = np.zeros(size, int), 0
-    for name in block.sites:
-        some = np.atleast_2d(places[name])
+    for some in map(np.atleast_2d, places.values()):
         groups = [some.ravel()], some.reshape(-1, some.shape[-1]).T, some.reshape(-1, 1)
         own = next(one for one in groups if all(_is_single(along, size, each) for each in one))
         for each in own:
@@ -101,9 +102,6 @@ def _along(
     values = {name: jnp.asarray(value, float) for name, value in values.items()}
 
     def logits(entries: Array) -> Array:
-        site = trace(model, data, values | split(entries, values, block.sites))[model.observed]
-        read: Array = observation(site["fn"], site["value"], classes).logits
-        return read.ravel()
+        return read(model, data, block.placed(values, entries), block, classes).logits
 
-    current = jnp.concatenate([values[name].ravel() for name in block.sites])
-    return jax.vmap(jax.linearize(logits, current)[1])(along)
+    return jax.vmap(jax.linearize(logits, block.flat(values))[1])(along)

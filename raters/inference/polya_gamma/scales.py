@@ -19,7 +19,7 @@ from jaxtyping import Array
 from raters.inference.arrays import Entries, EntryArray, FlatPoint, Rng
 from raters.inference.polya_gamma.laplace import block_sites, information
 from raters.inference.polya_gamma.plans import Plan
-from raters.inference.polya_gamma.rows import block_prior
+from raters.inference.polya_gamma.rows import Block, block_prior
 from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
 from raters.model import Values
 from raters.program import log_prior, placing
@@ -47,7 +47,7 @@ def applies(plan: Plan, data: Any, values: Values) -> bool:
         return False
     if data.num_rows < _MANY_ROWS or any(block.kind != "rows" for block in plan.blocks):
         return False
-    prior = block_prior(plan.model, placing.first_unit(data), values, block_sites(plan))
+    prior = block_prior(plan.model, placing.first_unit(data), values, Block(block_sites(plan)))
     bounded = np.isfinite(prior.low).any() or np.isfinite(prior.high).any()
     return prior.across is None and not bool(bounded)
 
@@ -124,7 +124,7 @@ def _expected(
     def density(coordinates: Values) -> Array:
         own_hyper, volume = placed(plan.supports, {name: coordinates[name] for name in plan.hyper})
         there = values | own_hyper
-        prior = block_prior(plan.model, row, there, sites)
+        prior = block_prior(plan.model, row, there, Block(sites))
         square = (entries - prior.mean) ** 2 + variance
         of_blocks = jnp.log(prior.precision) - prior.precision * square
         own: Array = log_prior(plan.model, row, there, without=sites)
