@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-
 from raters.errors import RatersError
 from raters.inference.base import Backend
 from raters.inference.nuts import NUTS
@@ -21,7 +19,7 @@ from raters.inference.polya_gamma.hmc import HMC
 from raters.inference.svi import SVI
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.responses import Responses
-from raters.program import Program, start_of
+from raters.program import Program
 
 # Times as many draws as usual that chains may take.
 _LONGEST = 16
@@ -78,8 +76,7 @@ def _reaches(program: Program[Any]) -> bool:
     declares = model.blocks is not None or model.symmetries or model.facts
     if declares or program.counts_classes or PGGibbs().why_not(program) is not None:
         return False
-    with jax.enable_x64(True):
-        return bool(plans.plan(program, start_of(model, program.data)).reaching)
+    return bool(plans.plan_of(program).reaching)
 
 
 def _has_blocks(program: Program[Any]) -> bool:

@@ -12,17 +12,15 @@ from jaxtyping import Array, Float, Int
 from scipy.special import logsumexp
 
 from raters.inference import importance, modes
-from raters.inference.arrays import PerDraw, Rng, Sites
-from raters.inference.base import Draws, jax_keys
+from raters.inference.arrays import PerDraw, Rng
+from raters.inference.base import Draws
 from raters.inference.modes import Images, Within
-from raters.inference.polya_gamma import label_switching, latent_classes
-from raters.model import Exchange, Model, Values
+from raters.model import Model, Values
 from raters.program import Program
 from raters.program.densities import log_joint, log_prior
 
-# Draws at a time, of many rows no more than so many rows of all of them, but two. The first of them
-# look at all images; those below these log odds are left out.
-_PIECE, _ROWS, _HOPELESS = 20, 2_000_000, -25.0
+# So many draws look at all images; those below these log odds are left out.
+_FIRST, _HOPELESS = 20, -25.0
 # Places of draws, and orders of classes.
 Some = Int[np.ndarray, " some"]
 Orders = Int[np.ndarray, "order true_class"]
@@ -37,25 +35,15 @@ def weighed(program: Program[Any], draws: Draws, rng: Rng) -> Draws:
         if number < 2 or not all(map(importance.all_finite, flat.values())):
             return draws
         with jax.enable_x64(True):
-            sites = None
-            if isinstance(move.symmetry, Exchange) and not move.broken:
-                first = {name: value[0] for name, value in flat.items()}
-                sites = label_switching.counted_sites(program, program.data, first)
-            others: _Reflections | _LabelSwitches
-            if sites is None:
-                others = _Reflections(program, move, flat, move.within(part))
-            else:
-                others = _LabelSwitches(program, move, sites, flat, rng)
+            others = _Images(program, move, flat, move.within(part))
             draws = _with_images(others, np.array(move.orders, int), draws, flat, rng)
     return draws
 
 
-def _with_images(
-    others: _Reflections | _LabelSwitches, orders: Orders, draws: Draws, flat: Values, rng: Rng
-) -> Draws:
+def _with_images(others: _Images, orders: Orders, draws: Draws, flat: Values, rng: Rng) -> Draws:
     """Draws with the mirrored modes under one symmetry in their shares."""
     number = len(next(iter(flat.values())))
-    likely = others.log_ratios(np.arange(min(number, others.piece)), orders).max(1)
+    likely = others.log_ratios(np.arange(min(number, _FIRST)), orders).max(1)
     orders = orders[likely > _HOPELESS]
     if not len(orders):
         return draws
@@ -94,11 +82,11 @@ def _densities(
     return stats | {"log_p": log_p.reshape(shape), "log_q": (log_q + more).reshape(shape)}
 
 
-class _Reflections:
-    """Images of points, weighed by the density of the points."""
+class _Images:
+    """Images of draws, weighed by their density."""
 
     def __init__(self, program: Program[Any], move: Images, draws: Values, within: Within) -> None:
-        self.within, self.piece = within, _PIECE
+        self.within = within
         part = program.data if move.broken else program.data.first_unit()
         self.model, self.move, self.draws = program.model, move, draws
         self.data = jax.tree.map(jnp.asarray, part)
@@ -128,55 +116,3 @@ def _log_density_of_draws(
 ) -> Float[Array, " draw"]:
     density = log_joint if broken else log_prior
     return jax.lax.map(lambda values: density(model, data, values), draws)
-
-
-class _LabelSwitches:
-    """Images of drawn classes, with the counted probabilities drawn anew."""
-
-    def __init__(
-        self, program: Program[Any], move: Images, sites: Sites, draws: Values, rng: Rng
-    ) -> None:
-        data = jax.tree.map(jnp.asarray, program.data)
-        self.given = program.model, move.symmetry, sites, data.take(slice(0, 1)), data
-        self.draws, self.rng = draws, rng
-        self.piece = int(np.clip(_ROWS // max(program.data.num_rows, 1), 2, _PIECE))
-        self.keys = jax_keys(rng, len(next(iter(draws.values()))))
-
-    def log_ratios(self, places: Some, orders: Orders) -> Float[np.ndarray, "order some"]:
-        each = np.broadcast_to(orders, (len(places), *orders.shape))
-        ratios = self._switched(places, each, 1).T
-        return np.where(np.isfinite(ratios), ratios, -np.inf)
-
-    def images(self, places: Some, orders: Orders) -> Values:
-        images: Values = self._switched(places, orders[:, None], 0)
-        return {name: value[:, 0] for name, value in images.items()}
-
-    def _switched(self, places: Some, orders: Any, part: int) -> Any:
-        draws = {name: np.asarray(value[places], np.float64) for name, value in self.draws.items()}
-        keys = self.keys[places], jax_keys(self.rng, len(places))
-        return jax.tree.map(np.asarray, _switched(*self.given, part, draws, *keys, orders))
-
-
-@partial(jax.jit, static_argnums=(0, 1, 2, 5))
-def _switched(
-    model: Model[Any],
-    symmetry: Any,
-    sites: Sites,
-    row: Any,
-    data: Any,
-    part: int,
-    draws: Values,
-    class_keys: Array,
-    keys: Array,
-    orders: Array,
-) -> Any:
-    """Return the images of each draw under some orders (part 0), or their log odds (1)."""
-
-    def one(entry: tuple[Values, Array, Array, Array]) -> Any:
-        values, class_key, key, orders = entry
-        given = row, data, values, latent_classes.drawn(model, data, values, class_key)
-        own = dict(zip(sites, jax.random.split(key, len(sites)), strict=True))
-        switched = partial(label_switching.switched, model, symmetry, *given, own)
-        return jax.lax.map(lambda order: switched(order)[part], orders)
-
-    return jax.lax.map(one, (draws, class_keys, keys, orders))

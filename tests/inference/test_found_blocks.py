@@ -70,7 +70,7 @@ def program_of(function) -> Program:
 @pytest.mark.slow
 def test_blocks_of_a_program_and_reasons_for_the_other_sites():
     blocks, reasons, refusal = detection.detected(program_of(many))
-    assert blocks == (("intercept", "effect", "slope"), ("single",))
+    assert tuple(blocks) == (("intercept", "effect", "slope"), ("single",))
     assert refusal == ""
     assert reasons["mean"] == "the prior of effect depends on it"
     assert reasons["scale"].startswith("its prior LogNormal is not normal")

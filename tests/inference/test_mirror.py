@@ -6,10 +6,7 @@ import dataclasses
 import warnings
 from itertools import product
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
 import pytest
 from scipy.special import expit, gammaln
 from scipy.stats import norm
@@ -17,8 +14,7 @@ from scipy.stats import norm
 import raters as rt
 from raters.errors import ConvergenceWarning, DataWarning
 from raters.inference import modes
-from raters.inference.polya_gamma import label_switching, latent_classes
-from raters.program import log_prior, pointwise_log_likelihood, scattered, trace
+from raters.program import pointwise_log_likelihood, scattered
 
 MODEL = rt.ExtendedBTL(competence="signed", reward_scale=1.0)
 
@@ -95,8 +91,6 @@ def test_a_judge_of_most_votes_may_be_the_adversary(backend, error):
 
 
 # ------------------------------------------------------------------- classes that change places
-
-COIN = rt.models.OneCoin(right=2.0, wrong=1.0)
 
 
 @pytest.mark.slow
@@ -193,56 +187,6 @@ def test_three_classes_against_enumeration(backend, error):
     np.testing.assert_allclose(
         result["classes"]["responsibility"], by_hand(data, rt.DawidSkene()), atol=error
     )
-
-
-@pytest.mark.parametrize(
-    ("model", "number"),
-    [
-        (rt.DawidSkene(diagonal=2.0), 3),
-        pytest.param(rt.HierarchicalDawidSkene(), 3, marks=pytest.mark.slow),
-        pytest.param(rt.models.Pooled(), 4, marks=pytest.mark.exhaustive),
-        (COIN, 2),
-        pytest.param(rt.models.ItemDifficulty(), 2, marks=pytest.mark.exhaustive),
-        pytest.param(rt.Raykar(), 3, marks=pytest.mark.slow),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_counts_after_a_change_of_names(model, number):
-    """The log odds are those of the evidence of labels and classes, by Bayes' rule at any point."""
-    rng = np.random.default_rng(0)
-    with jax.enable_x64(True):
-        made = rt.datasets.label_crowd(12, 3, 3, number, num_features=2, seed=0)
-        data = jax.tree.map(jnp.asarray, made.labels)
-        program = rt.program.Program(model, data)
-        (move,) = modes.images(rt.program.Program(model, data))
-        values = {
-            name: np.asarray(value, np.float64)
-            for name, value in scattered(model.start(data), program.supports, rng).items()
-        }
-        sites = label_switching.counted_sites(program, data, values)
-        order = np.roll(np.arange(number), 1)
-        key = jax.random.key(0)
-        classes = latent_classes.drawn(model, data, values, key)
-        given = model, move.symmetry, data, data, values, classes, dict.fromkeys(sites, key)
-        _, odds = label_switching.switched(*given, order)
-        image = modes.mirrored(move.symmetry, values, order)
-        evidence = [
-            log_evidence(model, data, point, rows, sites)
-            for point, rows in ((values, classes), (image, classes[:, order]))
-        ]
-        assert odds == pytest.approx(evidence[1] - evidence[0], abs=1e-6), model
-
-
-def log_evidence(model, data, values, classes, sites) -> float:
-    """Log p(φ, z, y): the joint density over that of the counted sites given the rest."""
-    total = float(log_prior(model, data, values))
-    observed = trace(model, data, values)[model.observed]
-    total += float(observed["fn"].expected_log_prob(observed["value"], classes))
-    for site in sites:
-        parameters = latent_classes.parameters(model, data, values, classes, site)
-        kind = dist.Dirichlet if len(parameters) == 1 else dist.Beta
-        total -= float(kind(*parameters).log_prob(values[site]).sum())
-    return total
 
 
 # ---------------------------------------------------------------------- parts of a crowd

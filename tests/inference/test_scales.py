@@ -35,7 +35,7 @@ def test_step_is_that_of_one_scale_by_hand(votes) -> None:
     with jax.enable_x64(True):
         marginal = scales._Marginal(plan, votes, lambda values: values, mode, 0)
         point, _, _ = marginal.ahead(marginal.start, mode)
-        variances = np.diag(laplace.information(plan, votes, mode).covariance())
+        variances = laplace.information(plan, votes, mode).variances(np.random.default_rng(0), 1)
     scale = np.exp(point[0])
     slope = -len(variances) + (mode["reward"] ** 2 + variances).sum() / scale**2 - point[0]
     assert abs(slope) < 1e-3

@@ -14,6 +14,7 @@ import raters as rt
 from raters.checking import geweke
 from raters.inference.polya_gamma import augmentation, latent_classes, line, sums, sweep
 from raters.program import trace
+from raters.program.vectors import coloured
 from tests.refusals import raises_about
 from tests.statistical.joint import BOUND, cases, short, worst
 
@@ -48,7 +49,7 @@ _KERNELS = {
 
 @pytest.fixture
 def many(few) -> rt.Comparisons:
-    """Rows of up to 25 votes, so that both Pólya-Gamma samplers are at work."""
+    """Rows of up to 25 votes."""
     count = np.where(np.arange(few.num_comparisons) % 2, 3, 25).astype(np.float32)
     return dataclasses.replace(few, wins=None, count=count)
 
@@ -146,7 +147,7 @@ _SHORT_ERRORS = {
     ),
     "abilities of less volume": (
         "Rasch",
-        (sweep, "log_volume", lambda spread: 0.8 * jnp.log(spread).sum()),
+        (sweep, "coloured", lambda *given: (coloured(*given)[0], 0.8 * coloured(*given)[1])),
     ),
     "ω three times too large": ("Raykar", _TRIPLED),
     "types without the votes": ("MixtureBTL", (latent_classes, "drawn", _without_labels)),

@@ -4,6 +4,6 @@
 - `detection`, `rows`, `colours`: which sites are blocks, and the design of a block.
 - `conditionals`, `sums`, `augmentation`: Gaussian full conditionals, and ω.
 - `latent_classes`: classes and counts.
-- `line`, `local_effects`, `label_switching`: other steps of a sweep.
+- `line`, `local_effects`: other steps of a sweep.
 - `laplace`, `joint`, `integrated`, `scales`, `tables`: hyper-parameters and draws of EM.
 """

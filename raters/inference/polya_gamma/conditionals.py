@@ -1,5 +1,5 @@
 """Conditionals of Pólya-Gamma augmentation: the logits and counts of an observed distribution, the
-priors that are Gaussian, and the Gaussian full conditional of a block with its mode and draws."""
+priors that are Gaussian, and draws of entries with bounds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import numpyro.distributions as dist
-import scipy.linalg
 from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Float
 from numpyro.distributions import truncated
@@ -20,7 +18,7 @@ from numpyro.distributions import truncated
 from raters.distributions import GroupedMixture
 from raters.distributions.labels import RightOrWrongLabel
 from raters.distributions.ties import RaoKupper
-from raters.inference.arrays import Entries, EntryArray, Matrix, PerRow, Points
+from raters.inference.arrays import EntryArray, PerRow
 
 # Above this many entries a coupled block is solved by preconditioned conjugate gradients, without a
 # dense array.
@@ -125,21 +123,6 @@ class Gaussian(NamedTuple):
     high: Any
     across: Any = None
 
-    def matrix(self) -> Matrix:
-        """Return the precision matrix."""
-        diagonal = np.diag(self.precision)
-        return np.asarray(diagonal if self.across is None else diagonal + self.across)
-
-    def times(self, apart: Entries) -> Entries:
-        """Return the precision matrix times a vector."""
-        product = self.precision * apart
-        return np.asarray(product if self.across is None else product + self.across @ apart)
-
-    def square(self, apart: Points) -> Float[np.ndarray, " point"]:
-        """Return the squared lengths of some vectors in the metric of the precision matrix."""
-        square = self.precision @ apart**2
-        return square if self.across is None else square + (apart * (self.across @ apart)).sum(0)
-
 
 def joined(priors: Sequence[Gaussian]) -> Gaussian:
     """Return the prior of the entries of several sites."""
@@ -222,24 +205,7 @@ def _(fn: dist.Distribution, shape: tuple[int, ...]) -> Gaussian:
     return prior(fn.base_dist, shape)
 
 
-# -------------------------------------------------------------------- the Gaussian full conditional
-
-
-class Dense(NamedTuple):
-    """Gaussian full conditional of a block on the host, with its precision as an array."""
-
-    prior: Gaussian
-    shift: Entries
-    precision: Matrix
-
-    def factor(self) -> np.ndarray:
-        """Return the lower Cholesky factor of the precision."""
-        return scipy.linalg.cholesky(self.precision, lower=True, check_finite=False)
-
-    def covariance(self) -> np.ndarray:
-        """Return the inverse of the precision matrix."""
-        lower, _ = scipy.linalg.lapack.dpotri(self.factor(), lower=1)
-        return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
+# ------------------------------------------------------------------------- entries with bounds
 
 
 @jax.jit

@@ -7,6 +7,7 @@ which the logits are affine together are one block, unless one has bounds or a s
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, NamedTuple
@@ -36,6 +37,8 @@ from raters.program.program import once
 Names = tuple[Sites, ...]
 # Entries of a block of several sites: the factor of a dense precision takes milliseconds.
 _JOINT = 500
+# In place of a reason: the prior is one of probabilities.
+_COUNTS = "counts"
 # Largest second difference of logits along a line.
 _TOLERANCE = 1e-6
 # Random points lie so far from the start in unconstrained coordinates.
@@ -43,9 +46,9 @@ _APART = 0.4
 
 
 class Detected(NamedTuple):
-    """Blocks of a program."""
+    """Blocks of a program by their sites, and why other sites are in none."""
 
-    blocks: Names
+    blocks: dict[Sites, tuple[Block, ...]]
     reasons: dict[str, str]
     refusal: str = ""
 
@@ -56,7 +59,7 @@ def names_of(program: Program[Any]) -> Names:
         return ()
     declared, free = program.model.blocks, Priors(program.model.prior).not_conjugate()
     if declared is None:
-        return detected(program).blocks
+        return tuple(detected(program).blocks)
     if not free:
         return declared
     kept = (tuple(site for site in block if site not in free) for block in declared)
@@ -106,15 +109,26 @@ def detected(program: Program[Any]) -> Detected:
         return _detect(program)
 
 
-class _Site(NamedTuple):
-    """Prior of a site."""
+def blocks_of(program: Program[Any]) -> tuple[Block, ...]:
+    """Return the blocks of one kind of judgement, each with the kind of its conditional."""
+    if program.model.blocks is None and not chooses(program):
+        return tuple(itertools.chain(*detected(program).blocks.values()))
+    return _declared(program)
 
-    kind: str
-    reason: str
-    correlated: bool
 
-
-_Priors = dict[str, _Site]
+@once
+def _declared(program: Program[Any]) -> tuple[Block, ...]:
+    """Check the blocks that a model declares."""
+    names = names_of(program)
+    if missing := {site for sites in names for site in sites} - set(program.sites):
+        raise NotConjugateError(
+            f"blocks of {program.model.title} name {sorted(missing)}, which it does not sample; it"
+            f" has {sorted(program.sites)}"
+        )
+    with jax.enable_x64(True):
+        values = start_of(program.model, program.sample())
+        each = [_checked(program, values, sites) for sites in names]
+    return tuple(itertools.chain(*each))
 
 
 def _detect(program: Program[Any]) -> Detected:
@@ -124,109 +138,90 @@ def _detect(program: Program[Any]) -> Detected:
         raise NotImplementedError(f"its start has no value of {sorted(missing)}")
     priors = _priors(model, data, values)
     tried = _Tried(program, data, values)
-    reasons, blocks = {}, []
+    reasons, groups = {}, []
     for name in program.sites:
-        site = priors[name]
+        counts = priors[name] == _COUNTS
         dependents = tried.dependents(name)
-        if not site.kind:
-            reasons[name] = site.reason
+        if priors[name] and not counts:
+            reasons[name] = priors[name]
         elif dependents:
             reasons[name] = f"the prior of {', '.join(dependents)} depends on it"
-        elif site.kind == "counts":
-            blocks.append([name])
+        elif counts and not program.counts_classes:
+            reasons[name] = "its probabilities are not those of latent classes"
+        elif counts:
+            groups.append([name])
         elif reason := tried.reason((name,)):
             reasons[name] = reason
         else:
-            _join(program, tried, priors, blocks, name)
-    kept = []
-    for sites in blocks:
-        for names, reason in _checked(program, values, priors, tuple(sites)):
-            if reason:
-                reasons |= dict.fromkeys(names, reason)
-            else:
-                kept.append(names)
-    return Detected(tuple(kept), reasons, tried.refusal)
+            _join(program, tried, priors, groups, name)
+    blocks = {}
+    queue = [tuple(sites) for sites in groups]
+    while queue:
+        sites = queue.pop(0)
+        try:
+            blocks[sites] = _checked(program, values, sites)
+        except (NotConjugateError, NotImplementedError) as error:
+            if len(sites) == 1:
+                reasons[sites[0]] = str(error)
+            queue = [(site,) for site in sites if len(sites) > 1] + queue
+    return Detected(blocks, reasons, tried.refusal)
 
 
 def _join(
-    program: Program[Any], tried: _Tried, priors: _Priors, blocks: list[list[str]], name: str
+    program: Program[Any], tried: _Tried, priors: dict[str, str], groups: list[list[str]], name: str
 ) -> None:
-    """Put a site into the first block in which the logits are affine together with it."""
+    """Put a site into the first group in which the logits are affine together with it."""
 
-    def alone(site: str) -> bool:
-        return not is_unbounded(program.supports, site) or tried.is_of_classes(site)
+    def joins(site: str) -> bool:
+        unbounded = is_unbounded(program.supports, site)
+        return not priors[site] and unbounded and not tried.is_of_classes(site)
 
-    def size(sites: Iterable[str]) -> int:
-        return sum(int(np.prod(program.sites[site].shape)) for site in sites)
-
-    for block in blocks:
-        joint = (*block, name)
-        if (
-            all(priors[site].kind == "normal" and not alone(site) for site in joint)
-            and size(joint) <= _JOINT
-            and not tried.reason(joint)
-        ):
-            block.append(name)
+    for group in groups:
+        joint = (*group, name)
+        size = sum(int(np.prod(program.sites[site].shape)) for site in joint)
+        if size <= _JOINT and all(map(joins, joint)) and not tried.reason(joint):
+            group.append(name)
             return
-    blocks.append([name])
+    groups.append([name])
 
 
-def _checked(
-    program: Program[Any], values: Values, priors: _Priors, names: Sites
-) -> list[tuple[Sites, str]]:
-    """Return a block, or its sites alone, each with the reason why it cannot be updated."""
-    if not (reason := _limits(program, values, priors, names)):
-        return [(names, "")]
-    if len(names) == 1:
-        return [(names, reason)]
-    return [one for name in names for one in _checked(program, values, priors, (name,))]
-
-
-def _limits(program: Program[Any], values: Values, priors: _Priors, names: Sites) -> str:
-    """Return why a block of these sites cannot be updated; an empty text where it can."""
-    unlike = "its probabilities are not those of latent classes"
-    counts = priors[names[0]].kind == "counts"
-    if counts and not program.counts_classes:
-        return unlike
-    model, sample = program.model, program.sample()
-    blocks = kinds_of(program, sample, values, (names,))
-    size = sum(np.size(values[name]) for name in names)
-    bounded = not all(is_unbounded(program.supports, name) for name in names)
-    correlated = any(priors[name].correlated for name in names)
-    if correlated and size > conditionals.DENSE_LIMIT:
-        return f"it has {size:,} correlated entries (at most {conditionals.DENSE_LIMIT:,})"
+def _checked(program: Program[Any], values: Values, sites: Sites) -> tuple[Block, ...]:
+    """Return the block of some sites, or one for each column, and raise where it has no
+    conditional."""
+    sample = program.sample()
     classes = latent_classes.expected_in(program, sample, values)
-    try:
-        blocks = tuple(coloured(program, values, block) for block in blocks)
-        alone = blocks[0].kind != "rows" or not bounded
-        if not alone and not is_entrywise(model, sample, values, blocks[0], classes):
-            return conditionals.BOUNDED
-        for block in blocks:
-            check_conjugate(program, values, block)
-    except (NotConjugateError, NotImplementedError) as error:
-        return unlike if counts else str(error)
-    return ""
+    bounded = not all(is_unbounded(program.supports, site) for site in sites)
+    blocks = kinds_of(program, sample, values, sites)
+    blocks = tuple(coloured(program, values, block) for block in blocks)
+    for block in blocks:
+        alone = is_entrywise(program.model, sample, values, block, classes)
+        if bounded and not alone:
+            raise NotImplementedError(conditionals.BOUNDED)
+        check_conjugate(program, values, block)
+    return blocks
 
 
-def _priors(model: Model[Any], data: Any, values: Values) -> _Priors:
-    sites: dict[str, _Site] = {}
+def _priors(model: Model[Any], data: Any, values: Values) -> dict[str, str]:
+    """Return why the prior of each site is not normal; an empty text where it is."""
+    reasons: dict[str, str] = {}
 
     def read(values: Values) -> None:
         for name, site in trace(model, data, values).items():
             if site["type"] == "sample" and name != model.observed:
-                sites[name] = _prior(site["fn"], np.shape(values[name]))
+                reasons[name] = _reason(site["fn"], np.shape(values[name]))
 
     jax.eval_shape(read, values)
-    return sites
+    return reasons
 
 
-def _prior(fn: dist.Distribution, shape: tuple[int, ...]) -> _Site:
+def _reason(fn: dist.Distribution, shape: tuple[int, ...]) -> str:
     if isinstance(unwrapped(fn), latent_classes.COUNTED):
-        return _Site("counts", "", False)
+        return _COUNTS
     try:
-        return _Site("normal", "", conditionals.prior(fn, shape).across is not None)
+        conditionals.prior(fn, shape)
     except NotImplementedError as error:
-        return _Site("", str(error), False)
+        return str(error)
+    return ""
 
 
 class _Read(NamedTuple):
@@ -344,25 +339,24 @@ def _moved(supports: Supports, values: Values, seed: int) -> Values:
 # ------------------------------------------------------------------------------- kinds of blocks
 
 
-def kinds_of(program: Program[Any], data: Any, values: Values, names: Names) -> tuple[Block, ...]:
-    """Return blocks, each with the kind of its conditional."""
+def kinds_of(program: Program[Any], data: Any, values: Values, sites: Sites) -> tuple[Block, ...]:
+    """Return the block of some sites, or one for each column, with the kind of its conditional."""
     model, classes = program.model, program.counts_classes
     permuted = [one.sites for one in model.symmetries if isinstance(one, Permute)]
-    by_type = {site for sites in permuted for site in sites}
-    type_of_prior = partial(latent_classes.type_of_prior, model, data, values)
-    blocks: list[Block] = []
-    for sites in names:
-        first, single = sites[0], len(sites) == 1
-        columns = range(np.shape(values[first])[-1] if np.ndim(values[first]) else 0)
-        if classes and single and issubclass(type_of_prior(first), latent_classes.COUNTED):
-            blocks.append(Block(sites, "counts"))
-        elif classes and depends(log_weights_of, model, data, values, sites):
-            blocks += [Block(sites, "class", column) for column in columns]
-        elif single and first in by_type:
-            blocks += [Block(sites, "type", column) for column in columns]
-        else:
-            blocks.append(Block(sites))
-    return tuple(blocks)
+    first, single = sites[0], len(sites) == 1
+    columns = range(np.shape(values[first])[-1] if np.ndim(values[first]) else 0)
+    if classes and single and _is_counted(model, data, values, first):
+        return (Block(sites, "counts"),)
+    if classes and depends(log_weights_of, model, data, values, sites):
+        return tuple(Block(sites, "class", column) for column in columns)
+    if single and any(first in names for names in permuted):
+        return tuple(Block(sites, "type", column) for column in columns)
+    return (Block(sites),)
+
+
+def _is_counted(model: Model[Any], data: Any, values: Values, site: str) -> bool:
+    kind = latent_classes.type_of_prior(model, data, values, site)
+    return issubclass(kind, latent_classes.COUNTED)
 
 
 def depends(

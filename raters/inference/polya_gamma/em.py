@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
-from scipy.special import expit, logit, softmax
 from tqdm.auto import tqdm
 
 from raters.errors.validation import boolean, plain_whole, positive
@@ -30,9 +30,8 @@ from raters.inference.polya_gamma.gibbs import Kernel
 from raters.inference.polya_gamma.hmc import HMC
 from raters.inference.polya_gamma.laplace import laplace
 from raters.inference.polya_gamma.plans import Plan
-from raters.inference.polya_gamma.rows import split
 from raters.inference.polya_gamma.sums import How
-from raters.inference.polya_gamma.unconstrained import placed
+from raters.inference.polya_gamma.unconstrained import coordinates, placed
 from raters.model import Exchange, Model, Permute, Several, Values, marginal_of
 from raters.program import Program, densities, placing, scattered, start_of
 
@@ -372,40 +371,20 @@ class _Climber:
             self.constant = full - likelihood
         return float(densities.prior_of(self.plan.model, self.row, values)) + self.constant
 
-    def extrapolate(self, x0: Values, x1: Values, x2: Values) -> Values:
-        """Extrapolate by SQUAREM's S3 step."""
-        first, second, third = (self._flatten(point) for point in (x0, x1, x2))
-        return self._unflatten(first + scales.leap(first, second, third), x0)
-
-    def _flatten(self, values: Values) -> np.ndarray:
-        """Concatenate the sites, in the coordinates of the extrapolation."""
-        # In a fixed order of the sites, since compiled functions return mappings sorted by name.
-        parts = []
-        for name, support in self.supports.items():
-            value = values[name]
+    def extrapolate(self, *points: Values) -> Values:
+        """Extrapolate from three points by SQUAREM's S3 step: probabilities that are counted, and
+        free sites, in unconstrained coordinates, others within their bounds."""
+        supports, curved = self.supports, (*self.counted, *self.plan.free)
+        each = [point | coordinates(supports, point, curved) for point in points]
+        unravel = ravel_pytree({name: jnp.asarray(each[0][name]) for name in supports})[1]
+        flat = [np.concatenate([np.ravel(one[name]) for name in sorted(supports)]) for one in each]
+        there = unravel(jnp.asarray(flat[0] + scales.leap(flat[0], flat[1], flat[2])))
+        there |= placed(supports, {name: there[name] for name in curved})[0]
+        values = {}
+        for name, support in supports.items():
+            low = getattr(support, "lower_bound", -np.inf)
+            high = getattr(support, "upper_bound", np.inf)
             if name in self.counted:
-                value = np.log(value) if support is constraints.simplex else logit(value)
-            elif name in self.plan.free:
-                value = biject_to(support).inv(value)
-            parts.append(np.ravel(value))
-        return np.concatenate(parts)
-
-    def _unflatten(self, flat: np.ndarray, like: Values) -> Values:
-        """Invert `_flatten`, with the shapes of `like`."""
-        shapes = {name: like[name] for name in self.supports}
-        for name in self.plan.free:
-            shapes[name] = biject_to(self.supports[name]).inv(like[name])
-        values = split(flat, shapes, tuple(shapes))
-        for name, support in self.supports.items():
-            part = values[name]
-            if name in self.counted:
-                part = softmax(part, axis=-1) if support is constraints.simplex else expit(part)
-                part = np.clip(part, latent_classes.LEAST, 1 - latent_classes.LEAST)
-            elif name in self.plan.free:
-                part = np.asarray(biject_to(support)(part))
-            else:
-                low = getattr(support, "lower_bound", -np.inf)
-                high = getattr(support, "upper_bound", np.inf)
-                part = np.clip(part, low, high)
-            values[name] = part
+                low, high = latent_classes.LEAST, 1 - latent_classes.LEAST
+            values[name] = np.clip(there[name], low, high)
         return values

@@ -15,14 +15,7 @@ from raters.errors.validation import plain_whole
 from raters.inference import base, modes
 from raters.inference.arrays import Rng
 from raters.inference.chains import Chain, sampled
-from raters.inference.polya_gamma import (
-    augmentation,
-    label_switching,
-    latent_classes,
-    local_effects,
-    plans,
-    sweep,
-)
+from raters.inference.polya_gamma import augmentation, latent_classes, local_effects, plans, sweep
 from raters.inference.polya_gamma.detection import chooses
 from raters.inference.polya_gamma.hmc import HMC, run_chains
 from raters.inference.polya_gamma.plans import Plan
@@ -70,7 +63,7 @@ def sweep_once(
     """Draw the classes given all sites, ω given the logits, the blocks given ω, then what is
     left."""
     class_key, last_key, *keys = jax.random.split(key, 2 + len(chart.plan.blocks))
-    values, classes = draw_classes(chart, fixed, data, values, tried, class_key)
+    values, classes = draw_classes(chart.plan, data, values, class_key)
     omegas: dict[Any, Array] = {}
     for place, use in enumerate(keys):
         values = draw_block(chart, fixed, data, values, classes, omegas, place, use)
@@ -78,12 +71,11 @@ def sweep_once(
 
 
 def draw_classes(
-    chart: Chart, fixed: Fixed, data: Any, values: Values, tried: modes.Tried, key: Array
+    plan: Plan, data: Any, values: Values, key: Array
 ) -> tuple[Values, dict[str, Any]]:
-    """Draw the classes of each part, with the sites that are local to their units, and rename
-    them."""
+    """Draw the classes of each part, with the sites that are local to their units."""
     classes: dict[str, Any] = {}
-    for part in chart.plan.parts:
+    for part in plan.parts:
         model, own = part.model, part.data(data)
         for site in local_sites(model):
             key, use = jax.random.split(key)
@@ -92,12 +84,6 @@ def draw_classes(
         if part.classes and not local_sites(model):
             key, use = jax.random.split(key)
             classes[part.name] = latent_classes.drawn(model, own, part.values(values), use)
-    counted = tuple(block.sites[0] for block in chart.plan.blocks if block.kind == "counts")
-    for (symmetry, broken), (order, _) in zip(chart.kinds, tried, strict=True):
-        if label_switching.is_collapsed(chart.plan, (symmetry, broken)):
-            key, use = jax.random.split(key)
-            given = chart.plan.model, symmetry, counted, fixed.row, data, values, classes[""]
-            values, classes[""] = label_switching.step(*given, order, use)
     return values, classes
 
 
@@ -161,10 +147,9 @@ def draw_rest(
     if plan.free or plan.orbits:
         values = sweep.visit_free(plan, row, data, values, free_key, True)
     for kind, parts, order_and_part in zip(chart.kinds, fixed.within, tried, strict=True):
-        if not label_switching.is_collapsed(plan, kind):
-            image_key, use = jax.random.split(image_key)
-            whole = data if kind[1] else row
-            values = modes.step(plan.model, kind, parts, whole, values, order_and_part, use)
+        image_key, use = jax.random.split(image_key)
+        whole = data if kind[1] else row
+        values = modes.step(plan.model, kind, parts, whole, values, order_and_part, use)
     return values
 
 
@@ -320,7 +305,7 @@ class PGGibbs(base.Backend):
             return reason
         if chooses(program):
             return None
-        if steep := plans.steep_sites(program):
+        if steep := plans.plan_of(program).steep:
             num_entries = sum(int(np.prod(program.sites[name].shape)) for name in steep)
             names = ", ".join(steep)
             which = f"each of the {num_entries:,} entries of {names}"

@@ -12,7 +12,7 @@ from raters.inference.arrays import Scalar
 from raters.inference.polya_gamma import conditionals, detection, plans, ties
 from raters.inference.polya_gamma.plans import Plan
 from raters.model import Values, marginal_of
-from raters.program import Program, log_joint, start_of
+from raters.program import Program, log_joint
 
 
 @partial(jax.jit, static_argnums=0)
@@ -37,8 +37,7 @@ def why_not(program: Program[Any], draws: int) -> str | None:
         if marginal is not None:
             which = f"PGEM integrates {marginal.site!r} of {part.model.title} out"
             return f"part {name!r}: {which}, in one kind of judgement only; use PGGibbs or NUTS"
-    with jax.enable_x64(True):
-        plan = plans.plan(program, start_of(program.model, program.data))
+    plan = plans.plan_of(program)
     if not (plan.blocks or plan.chooses):
         return f"{program.model.title} has no site that EM updates by a block; use NUTS or SVI"
     moved = {*plan.steep, *(name for block in plan.blocks for name in block.sites)}

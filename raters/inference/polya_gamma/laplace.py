@@ -15,7 +15,7 @@ from jaxtyping import Array
 from raters.inference.arrays import PerDraw, Rng, Sites
 from raters.inference.base import jax_keys
 from raters.inference.polya_gamma import hmc, latent_classes, sweep, unconstrained
-from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT, Dense
+from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT
 from raters.inference.polya_gamma.integrated import integrated
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block, split
@@ -198,10 +198,11 @@ def _of_rows(
 
     sites, normal = block_sites(plan), information(plan, data, mode)
     current, log_q = np.asarray(Block(sites).flat(mode)), None
-    if isinstance(normal, Conditional):
+    if (precision := normal.precision) is None:
         entries = normal.draws(jax_keys(rng, number), current)
     else:
-        factor, standard = normal.factor(), rng.standard_normal((len(current), number))
+        factor = scipy.linalg.cholesky(precision, lower=True)
+        standard = rng.standard_normal((len(current), number))
         entries = current + scipy.linalg.solve_triangular(factor, standard, lower=True, trans="T").T
         if _is_normal(plan):
             log_q = np.log(np.diag(factor)).sum() + norm.logpdf(standard).sum(0)
@@ -215,13 +216,12 @@ def block_sites(plan: Plan) -> Sites:
     return tuple(name for block in plan.blocks for name in block.sites)
 
 
-def information(plan: Plan, data: Any, mode: Values) -> Dense | Conditional:
+def information(plan: Plan, data: Any, mode: Values) -> Conditional:
     """Return the conjugate sites as one normal at the mode, with Newton's weights."""
     joint = Block(block_sites(plan))
     if any(block.colours for block in plan.blocks):
         joint = joint._replace(colours=tuple(range(len(joint.flat(mode)))))
-    conditional = Conditional([Reading(plan.parts[0].model, joint, data, mode)], "curvature")
-    return conditional.dense() or conditional
+    return Conditional([Reading(plan.parts[0].model, joint, data, mode)], "curvature")
 
 
 def _redrawn(plan: Plan, row: Any, data: Any, draws: Values, rng: Rng) -> Values:

@@ -25,7 +25,7 @@ from numpyro.distributions import constraints
 from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import detection
 from raters.inference.polya_gamma.plans import Plan
-from raters.inference.polya_gamma.rows import block_prior
+from raters.inference.polya_gamma.rows import Block, block_prior
 from raters.model import Model, Scale, Values
 from raters.program import log_joint
 
@@ -63,7 +63,9 @@ def levels_of(plan: Plan, row: Any, values: Values) -> tuple[Level, ...]:
 def _parameters(site: str) -> Callable[[Model[Any], Any, Values], Array]:
     """Return a function that gives the parameters of the prior of a site, the same for each fit,
     since it is compiled."""
-    return lambda model, data, values: jnp.stack(block_prior(model, data, values, (site,))[:4])
+    return lambda model, data, values: jnp.stack(
+        block_prior(model, data, values, Block((site,)))[:4]
+    )
 
 
 def level_step(plan: Plan, level: Level, data: Any, row: Any, values: Values, key: Array) -> Values:
@@ -88,5 +90,5 @@ def level_step(plan: Plan, level: Level, data: Any, row: Any, values: Values, ke
 
 
 def _prior(plan: Plan, level: Level, row: Any, values: Values) -> dist.Distribution:
-    mean, precision, low, high, _ = block_prior(plan.model, row, values, (level.site,))
+    mean, precision, low, high, _ = block_prior(plan.model, row, values, Block((level.site,)))
     return dist.TruncatedNormal(mean, precision**-0.5, low=low, high=high)

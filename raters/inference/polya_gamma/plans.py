@@ -9,12 +9,10 @@ import jax
 import numpy as np
 import numpyro.distributions as dist
 
-from raters.errors import NotConjugateError
 from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import detection, latent_classes, local_effects
 from raters.inference.polya_gamma.colours import coloured
-from raters.inference.polya_gamma.conditionals import BOUNDED
-from raters.inference.polya_gamma.rows import Block, check_conjugate, is_entrywise, rows_of
+from raters.inference.polya_gamma.rows import Block, is_entrywise
 from raters.inference.polya_gamma.ties import Tie
 from raters.inference.polya_gamma.unconstrained import is_unbounded
 from raters.model import Model, Scale, Translation, Values, local_sites
@@ -143,43 +141,21 @@ def _bound(model: Any, part: str) -> set[str]:
 
 def _why_not(program: Program[Any]) -> str | None:
     """Explain why Pólya-Gamma back-ends cannot run a program of one kind of judgement."""
-    model, sample = program.model, program.sample(2)
-    start = start_of(model, sample)
-    named = {name for block in model.blocks or () for name in block}
-    if missing := named - set(start):
-        names = f"{sorted(missing)}, which it does not start or sample; it has {sorted(start)}"
-        return f"blocks of {model.title} name {names}"
-
-    def read(values: Values) -> None:
-        classes = latent_classes.expected_in(program, sample, values)
-        for block in (one for one in blocks if one.kind != "counts"):
-            rows = rows_of(model, sample, values, block, classes)
-            bounded = [name for name in block.sites if not is_unbounded(program.supports, name)]
-            if rows.prior.across is not None and bounded:
-                raise NotImplementedError(
-                    f"{bounded[0]!r} has bounds, in a block with a multivariate normal"
-                    " prior; give it a block of its own"
-                )
-            alone = rows.entry is not None and len(rows.entry) == 1
-            if bounded and not alone:
-                raise NotImplementedError(BOUNDED)
-
     try:
-        # In the precision of a run.
-        with jax.enable_x64(True):
+        with jax.enable_x64(True):  # In the precision of a run.
             if reason := detection.why_none(program):
                 return reason
-            blocks = blocks_of(program, sample, start)
-            blocks = tuple(coloured(program, start, block) for block in blocks)
-            jax.eval_shape(read, start)  # runs the program without compiling anything
+            detection.blocks_of(program)
     except NotImplementedError as error:
-        return f"{model.title} cannot be augmented by Pólya-Gamma: {error}; use NUTS or SVI"
+        title = program.model.title
+        return f"{title} cannot be augmented by Pólya-Gamma: {error}; use NUTS or SVI"
     return None
 
 
-def blocks_of(program: Program[Any], data: Any, values: Values) -> tuple[Block, ...]:
-    """Return the blocks of a program, each with the kind of its conditional."""
-    return detection.kinds_of(program, data, values, detection.names_of(program))
+def plan_of(program: Program[Any]) -> Plan:
+    """Return the plan of a program at its start."""
+    with jax.enable_x64(True):
+        return plan(program, start_of(program.model, program.data))
 
 
 @once
@@ -233,15 +209,7 @@ def _part(program: Program[Any], values: Values, name: str) -> Part:
     if name:
         at = joint.in_part(values, name, own.sites)
         named = [(site, joint.site_name(name, site), shape) for site, _, shape in named]
-    in_blocks = {site for block in detection.names_of(own) for site in block}
-    if missing := in_blocks - set(own.sites):
-        raise NotConjugateError(
-            f"blocks of {model.title} name {sorted(missing)}, which it does not sample"
-        )
-    blocks = blocks_of(own, own.data.take(slice(0, 1)), at)
-    blocks = tuple(coloured(own, at, block) for block in blocks)
-    for block in blocks:
-        check_conjugate(own, at, block)
+    blocks = detection.blocks_of(own)
     local_effects.check(own, at)
     counted = {block.sites[0] for block in blocks if block.kind == "counts"}
     unbounded = latent_classes.is_unbounded
@@ -257,17 +225,6 @@ def _part(program: Program[Any], values: Values, name: str) -> Part:
             kept.append(coloured(own, at, Block(sites)))
     facts = own.counts_classes, detection.chooses(own), tuple(kept), in_logs
     return Part(name, model, *facts, tuple(named))
-
-
-def steep_sites(program: Program[Any]) -> Sites:
-    """Return the sites of no block with too many entries to update one by one."""
-    if program.is_joint:
-        with jax.enable_x64(True):
-            return plan(program, start_of(program.model, program.data)).steep
-    blocks = detection.names_of(program)
-    in_blocks = {name for block in blocks for name in block}
-    loose = {name: site for name, site in program.sites.items() if name not in in_blocks}
-    return tuple(name for name, site in loose.items() if np.prod(site.shape) > STEEP or not blocks)
 
 
 def _reaching(

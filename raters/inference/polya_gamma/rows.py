@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple, NoReturn
 
@@ -116,19 +115,6 @@ class StandIn:
         raise AttributeError(f"{type(self.value).__name__} has no attribute {name!r}")
 
 
-class _Factor(StandIn):
-    """Stand-in that also records a design by which the site is multiplied."""
-
-    design: Array | None = None
-
-    # So that products of NumPy and JAX are left to __rmatmul__.
-    __array_ufunc__ = __jax_array__ = None  # type: ignore[assignment]
-
-    def __rmatmul__(self, design: Any) -> Array:  # type: ignore[override]
-        self.design = jnp.asarray(design)
-        return self.design @ self.value
-
-
 def indexed(model: Model[Any], data: Any, values: Values) -> dict[str, Any]:
     """Return the record of the observed site, with stand-ins among the values."""
     try:
@@ -139,9 +125,22 @@ def indexed(model: Model[Any], data: Any, values: Values) -> dict[str, Any]:
         raise
 
 
-def _logits(model: Model[Any], data: Any, values: Values, classes: Any = None) -> Observation:
+def read(model: Model[Any], data: Any, values: Values, block: Block, classes: Any) -> Observation:
+    """Return the logistic likelihoods that a block enters: those of the rows, of one class against
+    all others, or of the rows under one type."""
     site = indexed(model, data, values)
-    return observation(site["fn"], site["value"], classes)
+    if block.kind == "class":
+        log_odds = site["fn"].mixing_distribution.logits
+        others = jnp.where(jnp.arange(log_odds.shape[-1]) == block.column, -jnp.inf, log_odds)
+        logits = log_odds[:, block.column] - jax.nn.logsumexp(others, axis=-1)
+        return Observation(logits, jnp.ones_like(logits), classes[:, block.column] - 0.5)
+    rows = observation(site["fn"], site["value"], classes)
+    if block.kind == "type":
+        # Those of a ranking have an axis of positions, too.
+        types = values[block.sites[0]].shape[1]
+        columns = (jnp.reshape(part, (-1, types))[:, block.column] for part in rows[:3])
+        return Observation(*columns)
+    return rows._replace(logits=rows.logits.ravel())
 
 
 def record(
@@ -154,129 +153,63 @@ def record(
 ) -> Rows:
     """Record the rows of `block`; its colours say where the model does more than index a site."""
     values = {name: jnp.asarray(value, number) for name, value in values.items()}
-    if block.kind == "class":
-        return _class_rows(model, data, values, block, classes)
-    if block.kind == "type":
-        return _type_rows(model, data, values, block, classes)
     if block.colours:
         return _by_colour(model, data, values, block, classes)
-    return indexed_rows(model, data, values, block.sites, classes)
+    return indexed_rows(model, data, values, block, classes)
 
 
-def indexed_rows(model: Model[Any], data: Any, values: Values, block: Sites, classes: Any) -> Rows:
+def indexed_rows(model: Model[Any], data: Any, values: Values, block: Block, classes: Any) -> Rows:
     """Record the rows of sites that the model indexes, or uses as scalars."""
-    by_index = tuple(name for name in block if values[name].ndim > 0)
-    scalars = {name: values[name] for name in block if values[name].ndim == 0}
+    by_index = tuple(name for name in block.sites if values[name].ndim > 0)
+    scalars = {name: values[name] for name in block.sites if values[name].ndim == 0}
 
     def run(slots: Any, scalars: Values) -> tuple[Array, tuple[Observation, Any]]:
         stand_ins = {
             name: StandIn(values[name], None if slots is None else slots[name]) for name in by_index
         }
-        read = _logits(model, data, values | stand_ins | scalars, classes)
-        return read.logits, (read, {name: one.entries for name, one in stand_ins.items()})
+        rows = read(model, data, values | stand_ins | scalars, block, classes)
+        return rows.logits, (rows, {name: one.entries for name, one in stand_ins.items()})
 
-    logits, (read, entries) = run(None, scalars)
-    if any(entry.size != len(logits) for indices in entries.values() for entry in indices):
-        raise NotIndexed("an index of another size than the logits")
+    logits, (rows, entries) = run(None, scalars)
+    columns = values[block.sites[0]].shape[-1] if block.is_column else 1
+
+    def of_rows(slot: Array) -> Array:
+        """Return what a slot has of the block for each row."""
+        if slot.size != logits.size * columns or (block.is_column and slot.shape[-1] != columns):
+            raise NotIndexed("an index of another size than the logits")
+        return slot.reshape(-1, columns)[:, block.column]
+
     slots = {
         name: [values[name].ravel()[entry] for entry in indices]
         for name, indices in entries.items()
     }
     _, pull, _ = jax.vjp(lambda slots: run(slots, scalars), slots, has_aux=True)
     (by_slot,) = pull(jnp.ones_like(logits))
-    columns, weights, begin = [], [], 0
-    for name in block:
+    places, weights, begin = [], [], 0
+    for name in block.sites:
         if name in scalars:
-            columns.append(jnp.full(logits.size, begin, jnp.int32))
+            places.append(jnp.full(logits.size, begin, jnp.int32))
             one = jax.tree.map(jnp.zeros_like, scalars) | {name: jnp.ones_like(scalars[name])}
-            by_scalar = jax.jvp(lambda scalars: run(None, scalars)[0], (scalars,), (one,))[1]
-            weights.append(by_scalar.ravel())
+            weights.append(jax.jvp(lambda scalars: run(None, scalars)[0], (scalars,), (one,))[1])
         else:
-            columns += [(begin + entry.ravel()).astype(jnp.int32) for entry in entries[name]]
-            weights += [weight.ravel() for weight in by_slot[name]]
+            own = [begin + of_rows(entry) // columns for entry in entries[name]]
+            places += [entry.astype(jnp.int32) for entry in own]
+            weights += [of_rows(weight) for weight in by_slot[name]]
         begin += values[name].size
-    if not columns:
+    if not places:
         raise NotIndexed("the program does not index the sites")
-    if len(columns) > _MOST_ENTRIES:
+    if len(places) > _MOST_ENTRIES:
         raise NotImplementedError(
-            f"each row touches {len(columns)} entries of block {block} (at most {_MOST_ENTRIES});"
-            " use fewer features, such as their first principal components"
+            f"each row touches {len(places)} entries of block {block.sites} (at most"
+            f" {_MOST_ENTRIES}); use fewer features, such as their first principal components"
         )
-    current = jnp.concatenate([values[name].ravel() for name in block])
-    offset = logits.ravel() - _along(columns, weights, current)
+    current = block.flat(values)
+    slots_of = zip(places, weights, strict=True)
+    along = functools.reduce(operator.add, [weight * current[entry] for entry, weight in slots_of])
     prior = block_prior(model, data, values, block)
-    entry: Any = tuple(columns)
+    entry: Any = tuple(places)
     weight: Any = tuple(weights)
-    return Rows(entry, weight, offset, logits.ravel(), read.kappa, read.votes, prior, read.shift)
-
-
-def _along(columns: Sequence[Array], weights: Sequence[Array], current: Array) -> PerRow:
-    """Return what the entries of a block add to the logits."""
-    slots = zip(columns, weights, strict=True)
-    return functools.reduce(operator.add, [weight * current[entry] for entry, weight in slots])
-
-
-def _class_rows(model: Model[Any], data: Any, values: Values, block: Block, classes: Any) -> Rows:
-    """Record the rows of one class of a multinomial logit, given the other classes."""
-    name, column = block.sites[0], block.column
-    stand_in = _Factor(values[name])
-    log_odds = trace(model, data, values | {name: stand_in})[model.observed][
-        "fn"
-    ].mixing_distribution.logits
-    if stand_in.design is None:
-        raise NotImplementedError(
-            f"{name!r} does not enter the classifier as a product, such as features @ {name}"
-        )
-    rest = jax.nn.logsumexp(
-        jnp.where(jnp.arange(log_odds.shape[-1]) == column, -jnp.inf, log_odds), axis=-1
-    )
-    logits = log_odds[:, column] - rest
-    offset = logits - stand_in.design @ values[name][:, column]
-    prior = _column_prior(model, data, values, block)
-    return Rows(
-        None,
-        stand_in.design,
-        offset,
-        logits,
-        classes[:, column] - 0.5,
-        jnp.ones_like(logits),
-        prior,
-    )
-
-
-def _type_rows(model: Model[Any], data: Any, values: Values, block: Block, classes: Any) -> Rows:
-    """Record the rows of one type of a mixture: the logits under this type."""
-    name, column = block.sites[0], block.column
-    num_types = values[name].shape[1]
-
-    def run(slots: Any) -> tuple[Array, tuple[Array, Array, list[Array], Array | None]]:
-        stand_in = _Factor(values[name], slots)
-        read = _logits(model, data, values | {name: stand_in}, classes)
-        logits, votes, kappa = (jnp.reshape(part, (-1, num_types))[:, column] for part in read[:3])
-        return logits, (votes, kappa, stand_in.entries, stand_in.design)
-
-    logits, (votes, kappa, entries, design) = run(None)
-    prior = _column_prior(model, data, values, block)
-    if design is not None and not entries:
-        return Rows(
-            None, design, logits - design @ values[name][:, column], logits, kappa, votes, prior
-        )
-    # Those of a ranking have an axis of positions, too.
-    rows = (logits.size, num_types)
-    if not entries or any(
-        entry.size != math.prod(rows) or entry.shape[-1] != num_types for entry in entries
-    ):
-        raise NotImplementedError(
-            f"{name!r} enters the logits of a type neither by its index, as {name}[data.first], nor"
-            f" as a product, such as data.features @ {name}"
-        )
-    slots = [values[name].ravel()[entry] for entry in entries]
-    _, pull, _ = jax.vjp(run, slots, has_aux=True)
-    (weights,) = pull(jnp.ones_like(logits))
-    entry: Any = tuple(entry.reshape(rows)[:, column] // num_types for entry in entries)
-    weight: Any = tuple(weight.reshape(rows)[:, column] for weight in weights)
-    offset = logits - _along(entry, weight, values[name][:, column])
-    return Rows(entry, weight, offset, logits, kappa, votes, prior)
+    return Rows(entry, weight, logits - along, logits, rows.kappa, rows.votes, prior, rows.shift)
 
 
 def indices(model: Model[Any], data: Any, values: Values, site: str) -> list[Array]:
@@ -288,31 +221,28 @@ def indices(model: Model[Any], data: Any, values: Values, site: str) -> list[Arr
 
 def _by_colour(model: Model[Any], data: Any, values: Values, block: Block, classes: Any) -> Rows:
     """Read the rows of a block from derivatives of the logits, one slot for each colour."""
-    current = jnp.concatenate([values[name].ravel() for name in block.sites])
-    read = _logits(model, data, values, classes)
-    logits, rest = read.logits.ravel(), (read.kappa, read.votes)
-    prior = block_prior(model, data, values, block.sites)
+    current = block.flat(values)
 
-    def logits_of(entries: Array) -> Array:
-        moved = values | split(entries, values, block.sites)
-        return _logits(model, data, moved, classes).logits.ravel()
+    def logits_of(entries: Array) -> tuple[Array, Observation]:
+        rows = read(model, data, block.placed(values, entries), block, classes)
+        return rows.logits, rows
 
+    logits, push, rows = jax.linearize(logits_of, current, has_aux=True)
+    rest = logits, rows.kappa, rows.votes, block_prior(model, data, values, block), rows.shift
+    along = jax.vmap(push)
     colours = np.array(block.colours)
     number = colours.max() + 1
-    along = jax.vmap(jax.linearize(logits_of, current)[1])
     own = jnp.asarray(colours == np.arange(number)[:, None], current.dtype)
     weight = along(own)
     if number == len(colours):
-        offset = logits - current @ weight
-        return Rows(None, weight.T, offset, logits, *rest, prior, read.shift)
+        return Rows(None, weight.T, logits - current @ weight, *rest)
     several = np.flatnonzero(np.bincount(colours) > 1)
     entry = jnp.broadcast_to(jnp.argmax(own, axis=1)[:, None], weight.shape)
     numbered = along(own[several] * jnp.arange(1.0, len(colours) + 1))
     touched = weight[several] != 0
     place = jnp.where(touched, numbered / jnp.where(touched, weight[several], 1.0), 1.0)
     entry = entry.at[several].set(jnp.round(place).astype(entry.dtype) - 1).astype(jnp.int32)
-    offset = logits - (weight * current[entry]).sum(0)
-    return Rows(entry, weight, offset, logits, *rest, prior, read.shift)
+    return Rows(entry, weight, logits - (weight * current[entry]).sum(0), *rest)
 
 
 def split(entries: Any, values: Values, block: Sites) -> Values:
@@ -326,22 +256,19 @@ def split(entries: Any, values: Values, block: Sites) -> Values:
     return parts
 
 
-def block_prior(model: Model[Any], data: Any, values: Values, block: Sites) -> Gaussian:
-    """Return the priors of a block's sites, concatenated."""
+def block_prior(model: Model[Any], data: Any, values: Values, block: Block) -> Gaussian:
+    """Return the priors of a block's sites, concatenated, or of a column of a site."""
     traced = trace(model, data, values)
-    return joined([prior(traced[name]["fn"], np.shape(values[name])) for name in block])
-
-
-def _column_prior(model: Model[Any], data: Any, values: Values, block: Block) -> Gaussian:
-    """Return the prior of one column of a site."""
-    prior = block_prior(model, data, values, block.sites[:1])
-    if prior.across is not None:
+    sites = block.sites
+    own = joined([prior(traced[name]["fn"], np.shape(values[name])) for name in sites])
+    if not block.is_column:
+        return own
+    if own.across is not None:
         raise NotImplementedError(
-            f"{block.sites[0]!r} has a multivariate normal prior, and is updated one class at a"
-            " time"
+            f"{sites[0]!r} has a multivariate normal prior, and is updated one class at a time"
         )
-    shape = np.shape(values[block.sites[0]])
-    return jax.tree.map(lambda part: part.reshape(shape)[:, block.column], prior)
+    shape = np.shape(values[sites[0]])
+    return jax.tree.map(lambda part: part.reshape(shape)[:, block.column], own)
 
 
 @partial(jax.jit, static_argnums=(0, 3))
@@ -363,7 +290,7 @@ def is_entrywise(model: Model[Any], data: Any, values: Values, block: Block, cla
 @partial(jax.jit, static_argnums=0)
 def logits_of(model: Model[Any], data: Any, values: Values) -> Array:
     """Return the logits of the observed site, compiled."""
-    return _logits(model, data, values).logits.ravel()
+    return read(model, data, values, Block(()), None).logits
 
 
 @partial(jax.jit, static_argnums=(0, 3))

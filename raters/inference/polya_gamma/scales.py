@@ -17,10 +17,9 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from raters.inference.arrays import Entries, EntryArray, FlatPoint, Rng
-from raters.inference.polya_gamma.conditionals import Dense
 from raters.inference.polya_gamma.laplace import block_sites, information
 from raters.inference.polya_gamma.plans import Plan
-from raters.inference.polya_gamma.rows import block_prior
+from raters.inference.polya_gamma.rows import Block, block_prior
 from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
 from raters.model import Values
 from raters.program import log_prior, placing
@@ -48,7 +47,7 @@ def applies(plan: Plan, data: Any, values: Values) -> bool:
         return False
     if data.num_rows < _MANY_ROWS or any(block.kind != "rows" for block in plan.blocks):
         return False
-    prior = block_prior(plan.model, placing.first_unit(data), values, block_sites(plan))
+    prior = block_prior(plan.model, placing.first_unit(data), values, Block(block_sites(plan)))
     bounded = np.isfinite(prior.low).any() or np.isfinite(prior.high).any()
     return prior.across is None and not bool(bounded)
 
@@ -93,10 +92,7 @@ class _Marginal:
         """Return the point after a step, the mode of the other sites, and the prior's shares."""
         values = self.climb(values | self.at(point))
         normal = information(self.plan, self.data, values)
-        if isinstance(normal, Dense):
-            variance = np.diag(normal.covariance())
-        else:
-            variance = normal.variances(np.random.default_rng(self.seed), _PROBES)
+        variance = normal.variances(np.random.default_rng(self.seed), _PROBES)
         ends = np.cumsum([np.size(values[name]) for name in block_sites(self.plan)])
         shares = np.split(variance * normal.prior.precision, ends[:-1])
         given = {name: jnp.asarray(value) for name, value in values.items()}
@@ -128,7 +124,7 @@ def _expected(
     def density(coordinates: Values) -> Array:
         own_hyper, volume = placed(plan.supports, {name: coordinates[name] for name in plan.hyper})
         there = values | own_hyper
-        prior = block_prior(plan.model, row, there, sites)
+        prior = block_prior(plan.model, row, there, Block(sites))
         square = (entries - prior.mean) ** 2 + variance
         of_blocks = jnp.log(prior.precision) - prior.precision * square
         own: Array = log_prior(plan.model, row, there, without=sites)

@@ -15,9 +15,8 @@ from jaxtyping import Array
 from raters.distributions.correlated import unwrapped
 from raters.inference.arrays import Scalar, Sites
 from raters.inference.polya_gamma import latent_classes, line, ties
-from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT, prior
+from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT
 from raters.inference.polya_gamma.plans import Plan
-from raters.inference.polya_gamma.rows import split
 from raters.inference.polya_gamma.sums import (
     Division,
     How,
@@ -190,44 +189,15 @@ def visit_free(plan: Plan, row: Any, data: Any, values: Values, key: Array, draw
 
 
 def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> Values:
-    """Draw hyper-parameters by slices together with the entries that they govern, whose distances
-    from their prior means stay the same in standard deviations of their priors."""
-    if vectors := own_sites(plan.model):
-        return _woven_vectors(plan, vectors, row, data, values, key)
-    blocks = [block for block, tie in zip(plan.blocks, plan.ties, strict=True) if tie is None]
-    blocks = [block for block in blocks if block.kind != "counts" and block.column == 0]
-    sites = tuple(name for block in blocks for name in block.sites)
-    sites = tuple(name for name in sites if is_unbounded(plan.supports, name))
-    entries = jnp.concatenate([jnp.zeros(0), *(jnp.ravel(values[name]) for name in sites)])
-    lines = sum(jnp.size(values[name]) for name in plan.hyper)
-    if not lines or data.num_rows * lines > _MOST_ROWS * entries.size:
-        return values
-
-    def prior_at(hyper: Values) -> tuple[Array, Array]:
-        traced = trace(plan.model, row, hyper)
-        each = [prior(traced[name]["fn"], jnp.shape(values[name])) for name in sites]
-        precision = jnp.concatenate([one.precision for one in each])
-        mean = jnp.concatenate([one.mean for one in each])
-        return mean, jnp.where(precision > 0, precision, 1.0) ** -0.5
-
-    mean, spread = prior_at(values)
-    score = (entries - mean) / spread
-
-    def density(hyper: Values) -> Array:
-        mean, spread = prior_at(hyper)
-        there = hyper | split(mean + score * spread, hyper, sites)
-        return densities.log_joint(plan.model, data, there) + log_volume(spread)
-
-    values = line.visit(density, plan.supports, (), plan.hyper, values, key)
-    mean, spread = prior_at(values)
-    return values | split(mean + score * spread, values, sites)
-
-
-def _woven_vectors(
-    plan: Plan, sites: Sites, row: Any, data: Any, values: Values, key: Array
-) -> Values:
-    """Draw hyper-parameters together with vectors of single judges, which stay the same in units
-    of their prior."""
+    """Draw hyper-parameters by slices together with the entries that they govern, which stay the
+    same in units of their priors: vectors of single judges, or entries of blocks of which the rows
+    tell little."""
+    if not (sites := own_sites(plan.model)):
+        sites = _governed_sites(plan)
+        entries = sum(jnp.size(values[name]) for name in sites)
+        lines = sum(jnp.size(values[name]) for name in plan.hyper)
+        if not lines or data.num_rows * lines > _MOST_ROWS * entries:
+            return values
 
     def priors(at: Values) -> dict[str, Any]:
         traced = trace(plan.model, row, at)
@@ -237,8 +207,8 @@ def _woven_vectors(
 
     def moved(at: Values) -> tuple[Values, Scalar]:
         each = {name: coloured(fn, scores[name]) for name, fn in priors(at).items()}
-        there = at | {name: vectors for name, (vectors, _) in each.items()}
-        return there, jnp.stack([volume for _, volume in each.values()]).sum()
+        there = at | {name: entries for name, (entries, _) in each.items()}
+        return there, sum((volume for _, volume in each.values()), start=jnp.zeros(()))
 
     def density(at: Values) -> Array:
         there, volume = moved(at)
@@ -247,6 +217,9 @@ def _woven_vectors(
     return moved(line.visit(density, plan.supports, (), plan.hyper, values, key))[0]
 
 
-def log_volume(spread: Array) -> Scalar:
-    """Return the log volume element of entries that move with the spread of their prior."""
-    return jnp.log(spread).sum()
+def _governed_sites(plan: Plan) -> Sites:
+    """Return the unbounded sites of blocks by themselves."""
+    blocks = [block for block, tie in zip(plan.blocks, plan.ties, strict=True) if tie is None]
+    blocks = [block for block in blocks if block.kind != "counts" and block.column == 0]
+    sites = (name for block in blocks for name in block.sites)
+    return tuple(name for name in sites if is_unbounded(plan.supports, name))
