@@ -13,6 +13,8 @@ PerDraw = Float[np.ndarray, " draw"]
 # Unconstrained coordinates of all sites, on the host and in compiled functions.
 FlatPoint = Float[np.ndarray, " coordinate"]
 Flat = Float[Array, " coordinate"]
+# On the host: a number of each row of a block.
+HostRows = Float[np.ndarray, " row"]
 # In compiled functions: a number of each row, entry and judge, the share of each class in a unit,
 # one number.
 EntryArray = Float[Array, " entry"]

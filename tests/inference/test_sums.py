@@ -158,9 +158,9 @@ def test_gradients_that_stop_too_early_are_warned_of(tiny, monkeypatch) -> None:
 def test_the_number_of_votes_of_a_row_chooses_the_sampler(votes) -> None:
     each = hand.votes((0, 1, 0), (1, 2, 0), (2, 0, 1), (0, 1, 1))
     twice = dataclasses.replace(each, count=np.array([1.0, 2.0, 1.0, 1.0], np.float32))
-    for data, single in ((votes, False), (each, True), (twice, False)):
+    for data, single, few in ((votes, False, False), (each, True, False), (twice, False, True)):
         how = gibbs.Kernel.of(Program(rt.BTL(), data), rt.BTL().start(data)).chart.how
-        assert how.single == single
+        assert (how.single, how.few) == (single, few)
 
 
 # ------------------------------------------------------------------------ several virtual devices

@@ -49,7 +49,7 @@ _KERNELS = {
 
 @pytest.fixture
 def many(few) -> rt.Comparisons:
-    """Rows of up to 25 votes."""
+    """Rows of up to 25 votes, so that both Pólya-Gamma samplers are at work."""
     count = np.where(np.arange(few.num_comparisons) % 2, 3, 25).astype(np.float32)
     return dataclasses.replace(few, wins=None, count=count)
 

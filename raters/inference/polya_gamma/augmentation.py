@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+from polyagamma import random_polyagamma
 
-from raters.inference.arrays import PerRow, Rng, Scalar
+from raters.inference.arrays import HostRows, PerRow, Rng, Scalar
 
 
 def mean_of_one(x: PerRow) -> PerRow:
@@ -61,6 +62,23 @@ def key_of(rng: Rng) -> Any:
 # Terms of the series that are drawn. At x = 0 the rest has 3 % of the mean and .01 % of the
 # variance.
 _SERIES_TERMS = 6
+
+
+def draw_devroye(key: Array, count: PerRow, logits: PerRow) -> PerRow:
+    """Draw ω ~ PG(count, logits) of whole counts by Devroye's sampler, on the host."""
+    # The threads of callbacks have no float64.
+    like = jax.ShapeDtypeStruct(logits.shape, jnp.float32)
+    drawn = jax.pure_callback(_devroye, like, jax.random.key_data(key), count, logits)
+    return drawn.astype(logits.dtype)
+
+
+def _devroye(key: Any, count: Any, logits: Any) -> HostRows:
+    omega, some = np.zeros(logits.shape, np.float32), np.asarray(count) > 0
+    given = (np.asarray(one, np.float64)[some] for one in (count, logits))
+    rng = np.random.default_rng(np.asarray(key).tolist())
+    # Other methods are biased, and of a count of 0 this one does not return.
+    omega[some] = random_polyagamma(*given, method="devroye", random_state=rng, disable_checks=True)
+    return omega
 
 
 def draw_series(key: Array, count: PerRow, logits: PerRow, *, single: bool = False) -> PerRow:

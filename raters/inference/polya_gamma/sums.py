@@ -36,6 +36,9 @@ from raters.program.placing import everywhere
 _COPIES, _ENTRIES = 256, 1 << 20
 # Longest vector of float32 that is one atomic operation.
 _LONGEST = 4
+# Votes of a row up to which Devroye's sampler, whose cost is proportional to them, is the faster
+# one, at most and in the mean, in so many rows or more.
+_MOST_VOTES, _FEW_VOTES, _MANY = 15, 3.0, 4000
 # Parts with more entries than this are solved by conjugate gradients together with all others.
 _LARGEST_PART = 64
 
@@ -46,6 +49,7 @@ class How(NamedTuple):
     weights: Literal["mean", "curvature", "draw", "given"]
     mesh: Mesh | None = None
     single: bool = False
+    few: bool = False
     accelerated: bool = False
     limit: int = DENSE_LIMIT
 
@@ -169,7 +173,11 @@ def drawn_weights(key: Array, votes: PerRow, logits: PerRow, how: How) -> PerRow
     """Draw ω of each row, or several of each."""
     # Row by row, so that the numbers do not depend on how many rows of count 0 come behind.
     votes, each = votes.T, logits.T
-    drawn = augmentation.draw_series(key, votes.ravel(), each.ravel(), single=how.single)
+    given = key, votes.ravel(), each.ravel()
+    if how.few and each.size >= _MANY:
+        drawn = augmentation.draw_devroye(*given)
+    else:
+        drawn = augmentation.draw_series(*given, single=how.single)
     return drawn.reshape(each.shape).T
 
 
@@ -480,25 +488,30 @@ def _inverse_times(
 
 def first_look(readings: list[list[Reading]], how: How) -> tuple[How, tuple[Division | None, ...]]:
     """Return the settings for the numbers of votes, and the parts that each block falls into."""
-    most, entries = _looked_at(readings, how.mesh)
+    most, mean, entries = _looked_at(readings, how.mesh)
     divisions = [_division_of(*block) for block in zip(readings, entries, strict=True)]
-    return how._replace(single=bool(most <= 1)), tuple(divisions)
+    single, few = bool(most <= 1), bool((most <= _MOST_VOTES) & (mean < _FEW_VOTES))
+    few = few and not (single or how.accelerated or how.mesh)
+    return how._replace(single=single, few=few), tuple(divisions)
 
 
 @partial(jax.jit, static_argnums=1)
-def _looked_at(readings: list[list[Reading]], mesh: Mesh | None) -> tuple[Scalar, list[Any]]:
-    """Return the largest number of votes of a row, and the entries of blocks that may divide."""
-    most, entries = jnp.zeros(()), []
+def _looked_at(
+    readings: list[list[Reading]], mesh: Mesh | None
+) -> tuple[Scalar, Scalar, list[Any]]:
+    """Return the largest number of votes of a row, the largest mean number of a block, and the
+    entries of blocks that may divide."""
+    most, mean, entries = jnp.zeros(()), jnp.zeros(()), []
     for block in readings:
         rows = [reading.rows() for reading in block]
         for votes in (one.votes for one in rows if block[0].block.kind != "class"):
-            most = jnp.maximum(most, votes.max())
+            most, mean = jnp.maximum(most, votes.max()), jnp.maximum(mean, votes.mean())
         may = len(rows) == 1 and rows[0].entry is not None and len(rows[0].entry) > 1
         may = may and mesh is None and rows[0].prior.across is None
         may = may and block[0].block.kind == "rows" and not block[0].block.colours
         may = may and any(jnp.ndim(block[0].values[name]) > 1 for name in block[0].block.sites)
         entries.append(rows[0].stacked().entry if may else None)
-    return everywhere(most, mesh), entries
+    return *everywhere((most, mean), mesh), entries
 
 
 def _division_of(readings: list[Reading], entry: Int[Array, "slot row"] | None) -> Division | None:
