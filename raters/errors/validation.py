@@ -82,8 +82,7 @@ def places(name: str, index: Any, size: int) -> Any:
     flags = array.dtype == bool and array.shape == (size,)
     whole_numbers = array.dtype.kind in "iu" and array.ndim == 1
     if not flags and not (whole_numbers and -size <= array.min() and array.max() < size):
-        expected = f"it must be a slice, whole numbers below {size}, or {size} flags"
-        refuse(name, index, expected=expected)
+        refuse(name, index, expected=f"it must be a slice, numbers below {size}, or {size} flags")
     return index if hasattr(index, "ndim") else array
 
 
@@ -102,8 +101,7 @@ def plain_positive(model: Any, *names: str, optional: bool = False) -> None:
         positive(name, value, optional=optional)
         if value is not None:
             if not _LEAST < value < 1 / _LEAST:
-                between = f"it must be a number between {_LEAST:g} and {1 / _LEAST:g}"
-                refuse(name, value, expected=between)
+                refuse(name, value, expected=f"it must be between {_LEAST:g} and {1 / _LEAST:g}")
             object.__setattr__(model, name, float(value))
 
 

@@ -813,9 +813,6 @@ class Judgements(Tabled):
         known = jnp.where(jnp.asarray(places) >= 0, classes, -1).astype(jnp.int32)
         return replace(self, **{self.known: known})
 
-    def _of_judges(self, stay: Bool[np.ndarray, " judge"]) -> Self:
-        return self.rows(stay[np.asarray(getattr(self, self.code_columns(self.judge)[0]))])
-
     def without_judges(self, names: Iterable[Any]) -> Self:
         """The judgements of everybody else. The other axes keep their names.
 
@@ -834,7 +831,7 @@ class Judgements(Tabled):
             problem = f"holds all {plural(self.judge)} with judgements, so none would be left"
             refuse_data("names", problem=problem, expected="keep at least one who gave some")
         column, code = self.code_columns(self.judge)[0], (np.cumsum(stays) - 1).astype(np.int32)
-        part = self._of_judges(stays)
+        part = self.rows(stays[np.asarray(getattr(self, column))])
         changes: dict[str, Any] = {column: code[np.asarray(getattr(part, column))]}
         kept = zip(self.judges, stays, strict=True)
         changes[self.names[self.judge]] = tuple(name for name, stay in kept if stay)

@@ -311,7 +311,10 @@ class Labels(Grouped, Answers):
         }
         warn_of_each(sentences)
         parts = [part for part in judges_by_part(self) if len(part) > 1]
-        if self.num_labels and not self._is_comparable():
+        real = np.asarray(self.weight) > 0
+        pairs = pd.DataFrame({"of": self.group, "by": self.annotator})[real].drop_duplicates()
+        is_comparable = self.num_known or pairs["of"].duplicated().any()
+        if self.num_labels and not is_comparable:
             warn_data(
                 "no item has labels by two annotators, and no true class is known, so that nothing"
                 " tells right labels from wrong ones: who is right is said by the prior alone"
@@ -319,12 +322,6 @@ class Labels(Grouped, Answers):
         else:
             alone = "Who is right in one of them rests on that part alone; add labels across, or"
             warn_of_parts(self, parts, f"{alone} true classes in each")
-
-    def _is_comparable(self) -> bool:
-        """True if an item has labels by two annotators, or a known true class."""
-        real = np.asarray(self.weight) > 0
-        pairs = pd.DataFrame({"of": self.group, "by": self.annotator})[real].drop_duplicates()
-        return self.num_known > 0 or bool(pairs["of"].duplicated().any())
 
     # ---------------------------------------------------------------- side information
 
