@@ -29,8 +29,6 @@ Weight = Float[Array, "chain draw"] | Float[Array, "chain draw question"]
 # numbers (16 MB, which caches hold).
 _NUMBERS = 1 << 22
 _MOST_ROWS, _FEWEST_ROWS = 1 << 14, 1 << 8
-# What to write in place of a target or a rule that needs what the model has not.
-_INSTEAD = {"target": "target='everything'", "stop": "stop=rt.acquisition.GainBelow(0.01)"}
 
 
 class AnswerProbs(NamedTuple):
@@ -191,8 +189,8 @@ class Posterior:
     def site(self, name: str, parameter: str = "target") -> Float[Array, "chain draw ..."]:
         """Draws of a site, which this parameter asks for."""
         if name not in self.draws:
-            problem, such = f"needs draws of {name}, and the model has none", _INSTEAD[parameter]
-            refuse(parameter, problem=problem, expected="choose another", instead=such)
+            problem = f"needs draws of {name}, and the model has none"
+            refuse(parameter, problem=problem, expected="choose another, such as what BALD reads")
         return jnp.asarray(self.draws[name])
 
     def answer_probs(

@@ -220,7 +220,7 @@ def synthesize(
         score = score_of(posterior, asked)
         for place in range(asked.templates.num_rows):
             values, slope = score(asked.templates.rows([place]))
-            best, value = _climbed(values, slope, points, low, high, starts)
+            best, value = _climbed((values, slope), points, low, high, starts)
             distance = np.sqrt(np.square((asked.real - best) / scale).mean(1))
             near = int(distance.argmin())
             nearest_score = float(values(jnp.asarray(asked.real[[near]]))[0])
@@ -365,14 +365,10 @@ def score_of(posterior: Posterior, asked: _Described) -> Callable[[Any], tuple[A
 
 
 def _climbed(
-    values: Any,
-    slope: Any,
-    points: Float[np.ndarray, "point feature"],
-    low: Point,
-    high: Point,
-    starts: int,
+    score_at: tuple[Any, Any], points: np.ndarray, low: Point, high: Point, starts: int
 ) -> tuple[Point, float]:
     """The best end of climbs from the best points, or the best point, and the score there."""
+    values, slope = score_at
     pieces = np.array_split(points, -(-len(points) // _AT_ONCE))
     score = np.concatenate([values(jnp.asarray(piece)) for piece in pieces])
     # Features on one scale: the box is the unit cube.
