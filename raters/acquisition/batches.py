@@ -13,14 +13,13 @@ from jax.scipy.special import xlogy
 from jaxtyping import Array, Bool, Float, Int
 
 from raters.acquisition.posterior import Posterior
-from raters.acquisition.scores import Criterion, OfVariance, bits, mean
+from raters.acquisition.scores import Criterion, OfVariance, PerQuestion, bits, mean
 from raters.errors import refuse
 from raters.errors.validation import positive, whole
 
 # Number of candidates, the best by score, whose answers are considered together.
 _SHORTLIST = 20_000
 
-PerQuestion = Float[np.ndarray, " question"]
 Allowed = Bool[np.ndarray, " question"]
 
 

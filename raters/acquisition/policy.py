@@ -15,7 +15,7 @@ from raters.acquisition import batches, scores
 from raters.acquisition.batches import Batch, Chooser
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions.pool import check_askable
-from raters.acquisition.scores import Criterion, Quantity, competence_site, order_site
+from raters.acquisition.scores import Criterion, PerQuestion, Quantity, competence_site, order_site
 from raters.errors import refuse, refuse_data
 from raters.errors.validation import instance, is_number, one_of, plain_whole, whole
 from raters.judgements.names import check_once, match_names
@@ -26,7 +26,6 @@ Target = Literal[
 ]
 
 PerAnnotator = Float[np.ndarray, " annotator"]
-PerQuestion = Float[np.ndarray, " question"]
 Rows = Int[np.ndarray, " question"]
 
 

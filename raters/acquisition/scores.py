@@ -33,6 +33,7 @@ Probs = Float[Array, "chain draw answer question"]
 Targets = Float[Array, "chain draw target_answer target"]
 Joint = Float[Array, "answer question target_answer target"]
 Scores = Float[Array, " question"]
+PerQuestion = Float[np.ndarray, " question"]
 # Scores of a piece of the questions, shape (question,).
 Scorer = Callable[[Any], Any]
 
@@ -62,9 +63,7 @@ def bits(probs: Float[Array, " ..."], axis: int = -2) -> Float[Array, " ..."]:
 class Criterion(abc.ABC):
     """Score of questions, the higher the better: a frozen dataclass with `reader`."""
 
-    def __call__(
-        self, posterior: Posterior, questions: Any, *, seed: int = 0
-    ) -> Float[np.ndarray, " question"]:
+    def __call__(self, posterior: Posterior, questions: Any, *, seed: int = 0) -> PerQuestion:
         """Score questions, in pieces so that memory stays bounded."""
         score = self.reader(posterior, questions, np.random.default_rng(seed))
         if not questions.num_rows:
@@ -318,13 +317,11 @@ class OrderEntropy(Criterion):
         whole("draws", self.draws, least=2)
 
     @_compiled
-    def formula(
-        difference: Float[Array, "chain draw question"], weight: Weight | None = None
-    ) -> Scores:
+    def formula(gap: Float[Array, "chain draw question"], weight: Weight | None = None) -> Scores:
         """Entropy of the order, which each draw gives by the sign of the difference."""
         # Weights that sum to a little more than 1 would make a share of draws whose complement has
         # no logarithm.
-        above = jnp.clip(mean((difference > 0) + 0.5 * (difference == 0), weight), 0.0, 1.0)
+        above = jnp.clip(mean((gap > 0) + 0.5 * (gap == 0), weight), 0.0, 1.0)
         return bits(jnp.stack([above, 1 - above]), 0)
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:

@@ -46,6 +46,10 @@ from raters.reporting.views import as_options
 # ---------------------------------------------------------------- audit and report
 
 
+# From an export and a table to the entries of a new export.
+Fill = Callable[..., formats.Entries]
+
+
 class Part(NamedTuple):
     """Additions by `--with`: a table, which is among the facts, files, and text in its place."""
 
@@ -102,16 +106,14 @@ def _check_labels(given: Namespace) -> None:
         files.check_writable(path, given, option="--labels")
 
 
-def _writer(
-    path: Path, table: Any, fill: Callable[..., formats.Entries], given: Namespace
-) -> Callable[[Path], object]:
+def _writer(path: Path, table: Any, fill: Fill, given: Namespace) -> files.Writer:
     """Writer of a table, or of the export that was read with what the table says."""
     if path.suffix.lower() != ".json":
         return partial(write_table, table)
     return partial(files.write_text, _into_export(fill, table, given))
 
 
-def _into_export(fill: Callable[..., formats.Entries], table: Any, given: Namespace) -> str:
+def _into_export(fill: Fill, table: Any, given: Namespace) -> str:
     """JSON of the export that was read, with what a table says."""
     content = content_of(given.file)
     if given.file.suffix.lower() == ".json":  # Numbers as they are: tables keep their digits.

@@ -30,6 +30,9 @@ _KINDS = {"careless": "careless", "adversaries": "adversary"}
 
 # The generating values, by the names that the models give them.
 Truth = dict[str, np.ndarray]
+Rng = np.random.Generator
+PerAnnotator = Shaped[np.ndarray, " annotator"]
+Codes = Int[np.ndarray, " row"]
 
 
 def check_sizes(least: int = 1, **sizes: int) -> None:
@@ -46,9 +49,7 @@ def check_amount(name: str, size: int, amount: int) -> None:
         refuse(name, size, problem, f"there may be {_MOST:,} at most")
 
 
-def draw_kinds(
-    rng: np.random.Generator, num_annotators: int, **shares: float
-) -> Shaped[np.ndarray, " annotator"]:
+def draw_kinds(rng: Rng, num_annotators: int, **shares: float) -> PerAnnotator:
     """Draw the kind of each annotator: these shares of each kind, and the others competent."""
     if min(shares.values()) < 0 or sum(shares.values()) >= 1:
         others = ", ".join(f"`{other}` {share:g}" for other, share in shares.items())
@@ -61,9 +62,9 @@ def draw_kinds(
     return rng.permutation(kinds)
 
 
-def _read(container: Any, names: Mapping[str, int], **table: np.ndarray) -> Any:
-    """Judgements of columns by role, with so many names."""
-    named = {role: range(size) for role, size in names.items()}
+def _read(container: Any, names: Mapping[str, Any], **table: np.ndarray) -> Any:
+    """Judgements of columns by role, with these names, or so many."""
+    named = {role: range(of) if isinstance(of, int) else of for role, of in names.items()}
     return container.from_frame(table, **{role: role for role in table}, **named)
 
 
@@ -170,7 +171,7 @@ def label_crowd(
 
 
 def _confusion(
-    rng: np.random.Generator, kind: str, num_classes: int, accuracy: float
+    rng: Rng, kind: str, num_classes: int, accuracy: float
 ) -> Float[np.ndarray, "true_class label"]:
     """Draw an annotator's confusion matrix."""
     if kind == "spammer":
@@ -180,9 +181,7 @@ def _confusion(
     return np.stack([rng.dirichlet(10 * row) for row in mean])
 
 
-def _asked(
-    rng: np.random.Generator, num_items: int, num_annotators: int, each: int
-) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, " row"]]:
+def _asked(rng: Rng, num_items: int, num_annotators: int, each: int) -> tuple[Codes, Codes]:
     """Items and random annotators of them, a row for each judgement."""
     annotator = np.argsort(rng.random((num_items, num_annotators)), axis=1)[:, :each]
     return np.repeat(np.arange(num_items), each), annotator.ravel()
@@ -236,17 +235,14 @@ def rating_crowd(
     below = np.pad(np.cumsum(threshold, axis=1), ((0, 0), (1, 0)))
     utility = np.arange(num_levels) * location[:, None] - below[annotator]
     level = np.argmax(utility + rng.gumbel(size=utility.shape), axis=1)
-    names = {"items": range(num_items), "annotators": range(num_annotators)}
-    table = {"item": item, "annotator": annotator, "rating": 1 + level}
-    roles: dict[str, Any] = {role: role for role in table} | names
-    ratings = Ratings.from_frame(table, **roles, levels=range(1, num_levels + 1))
+    levels = range(1, num_levels + 1)
+    names = {"items": num_items, "annotators": num_annotators, "levels": levels}
+    ratings = _read(Ratings, names, item=item, annotator=annotator, rating=1 + level)
     truth = {"reward": reward, "competence": competence, "severity": severity}
     return GeneratedRatings(ratings, truth | {"threshold": threshold, "kind": kind})
 
 
-def _competence(
-    rng: np.random.Generator, kind: Shaped[np.ndarray, " annotator"]
-) -> Float[np.ndarray, " annotator"]:
+def _competence(rng: Rng, kind: PerAnnotator) -> PerAnnotator:
     """Draw competences about 1; those of guessers are 0, and of adversaries −1."""
     competent = np.clip(rng.normal(1.0, 0.25, len(kind)), 0.3, None)
     return np.select([kind == "guesser", kind == "adversary"], [0, -1], competent)

@@ -18,7 +18,7 @@ from raters.acquisition.campaign import journal as journals
 from raters.acquisition.campaign.fits import Fits
 from raters.acquisition.campaign.journal import Journal, Question, Seen, Snapshot, TellResult
 from raters.acquisition.campaign.ledger import Account, Decision, Ledger, Stream
-from raters.acquisition.campaign.settings import GivenRule, Setup, rebuilt, stored_data
+from raters.acquisition.campaign.settings import Rule, Setup, rebuilt, stored_data
 from raters.acquisition.campaign.stopping import ExpectedAccuracy, ExpectedTau, OrderIsRight, Stop
 from raters.acquisition.policy import Policy, chooses_at_random
 from raters.acquisition.posterior import Posterior
@@ -130,7 +130,7 @@ class Campaign:
         data: Judgements | None = None,
         budget: float | None = None,
         again: bool | None = None,
-        stop: GivenRule = None,
+        stop: Rule = None,
         seed: int = 0,
     ) -> None:
         check_model(model)
@@ -159,7 +159,7 @@ class Campaign:
         *,
         batch_size: int | None = None,
         budget: float | None = None,
-        stop: GivenRule = None,
+        stop: Rule = None,
     ) -> Campaign:
         """Reopen a campaign, with everything read from its journal, and maybe new values of these
         settings; ``budget=math.inf`` and ``stop=False`` remove them. Models, back-ends and policies

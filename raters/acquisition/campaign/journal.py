@@ -116,7 +116,7 @@ class Journal:
                 raise self.damaged(verdict if verdict != "ok" else "its end is missing")
             # Read now: a fault on the way to it after a write would look as if nothing was written.
             facts = db.execute("SELECT name, value FROM fact").fetchall()
-            self.identity, self.tag = _named(facts, "identity/"), dict(facts)["tag"]
+            self.identity, self.tag = named(facts, "identity/"), dict(facts)["tag"]
 
     @classmethod
     def start(
@@ -150,7 +150,7 @@ class Journal:
     def settings(self) -> dict[str, str]:
         """Texts that may change from one session to the next, by name."""
         with transaction(self.path) as db:
-            return _named(db.execute("SELECT name, value FROM fact"), "setting/")
+            return named(db.execute("SELECT name, value FROM fact"), "setting/")
 
     @cached_property
     def parts(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
@@ -290,9 +290,9 @@ class Journal:
         return tuple(withdrawn)
 
 
-def _named(facts: Iterable[tuple[str, str]], prefix: str) -> dict[str, str]:
+def named[Fact](facts: Iterable[tuple[str, Fact]], prefix: str) -> dict[str, Fact]:
     """Facts whose names have a prefix, by the rest of their names."""
-    return {name.removeprefix(prefix): text for name, text in facts if name.startswith(prefix)}
+    return {name.removeprefix(prefix): fact for name, fact in facts if name.startswith(prefix)}
 
 
 def _now() -> str:

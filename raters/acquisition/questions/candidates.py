@@ -313,9 +313,7 @@ def _refuse_all(parameter: str) -> NoReturn:
     refuse_data(parameter, problem="leaves nothing to ask", expected="allow more, or ask again")
 
 
-def _about(
-    pool: Judgements, field: str, names: Iterable[Any] | None
-) -> Bool[np.ndarray, " question"]:
+def _about(pool: Judgements, field: str, names: Any) -> Bool[np.ndarray, " question"]:
     """Mask of the questions about the given names alone."""
     fields = {name: axis for axis, name in pool.names.items() if axis in pool.question_axes()}
     if field not in fields:

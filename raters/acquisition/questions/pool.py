@@ -20,9 +20,10 @@ def seed_of(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1)[0])
 
 
-def codes_of(
-    names: Any, known: tuple[Any, ...], role: str, parameter: str | None = None
-) -> Int[np.ndarray, " name"]:
+Codes = Int[np.ndarray, " name"]
+
+
+def codes_of(names: Any, known: tuple[Any, ...], role: str, parameter: str = "") -> Codes:
     """Codes of one name or of several, ascending; all codes for None."""
     if names is None:
         return np.arange(len(known))
@@ -33,7 +34,7 @@ def codes_of(
 
 
 def some_names(
-    names: Any, role: str, parameter: str | None = None, *, ordered: bool = False
+    names: Any, role: str, parameter: str = "", ordered: bool = False
 ) -> tuple[Any, ...]:
     """A list of names, at least one."""
     listed = tuple(name_list(names, parameter or plural(role), ordered=ordered))
