@@ -344,7 +344,7 @@ def relabel_queue(export: Export, questions: Any, *, control: str | None = None)
     asked: dict[Any, list[str]] = {}
     for item, who in _columns_of(questions, "item", people[0]):
         if name_text(item) not in entries:
-            refuse_data("questions", item, "is no item of the export", "leave it out")
+            refuse_data("questions", item, "is no item of this export", "leave it out")
         asked.setdefault(entries[name_text(item)]["id"], []).append(name_text(who))
     tasks = {entry["id"]: entry for entry in entries.values()}
     return [_unanswered(tasks[task], ", ".join(dict.fromkeys(by))) for task, by in asked.items()]
