@@ -162,19 +162,14 @@ class Posterior:
 
     def responsibility(self) -> Float[np.ndarray, "unit class"]:
         """Posterior probability of each class of each unit, for a model that sums classes out."""
-        return self._averaged(self._responsibilities)
+        if self._responsibilities is None:
+            refuse("model", self.model, "sums out no classes", "choose a model that does")
+        return np.tensordot(self.weight.ravel(), np.asarray(self._responsibilities), 1)
 
     def true_classes(self) -> Float[np.ndarray, "unit class"]:
         """Probability of each true class of each unit, which allows for mistakes that the crowd
         makes together where the kind of judgement has such a calibration."""
-        return self._averaged(self._true_classes)
-
-    def _averaged(
-        self, probs: Float[Array, "draw unit class"] | None
-    ) -> Float[np.ndarray, "unit class"]:
-        if probs is None:
-            refuse("model", self.model, "sums out no classes", "choose a model that does")
-        return np.tensordot(self.weight.ravel(), np.asarray(probs), 1)
+        return np.tensordot(self.weight.ravel(), np.asarray(self._true_classes), 1)
 
     @cached_property
     def _true_classes(self) -> Float[Array, "draw unit class"] | None:
