@@ -39,7 +39,8 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _Response = tuple[str, str, Any, Any]
 # Entries that are written, what a tool wrote, texts by name, and annotators by user.
 Entries = list[dict[str, Any]]
-Export = Sequence[Mapping[str, Any]]
+Entry = Mapping[str, Any]
+Export = Sequence[Entry]
 Texts = Mapping[Any, str] | None
 People = Mapping[Any, Any] | None
 
@@ -350,7 +351,7 @@ def relabel_queue(export: Export, questions: Any, *, control: str | None = None)
     return [_unanswered(tasks[task], ", ".join(dict.fromkeys(by))) for task, by in asked.items()]
 
 
-def _unanswered(entry: Mapping[str, Any], by: str) -> dict[str, Any]:
+def _unanswered(entry: Entry, by: str) -> dict[str, Any]:
     """A task or record without its answers, with those who are to be asked."""
     kept = {"id", "data", "predictions", "fields", "suggestions", "vectors"}
     common = {name: value for name, value in entry.items() if name in kept}
@@ -374,7 +375,7 @@ def _columns_of(table: Any, *names: str) -> Iterator[tuple[Any, ...]]:
     return zip(*(np.asarray(frame[name]).tolist() for name in names), strict=True)
 
 
-def _items(entry: Mapping[str, Any], table: Table) -> Iterator[tuple[str, str]]:
+def _items(entry: Entry, table: Table) -> Iterator[tuple[str, str]]:
     """Items that a task stands for, as they were read: itself, or each class of it."""
     beside = entry.get("data") or entry.get("metadata") or {}
     name = name_text(beside.get("item_name", entry["id"]))
@@ -382,9 +383,7 @@ def _items(entry: Mapping[str, Any], table: Table) -> Iterator[tuple[str, str]]:
         yield (f"{name}={one}" if "features" in table.roles else name), one
 
 
-def _predicted(
-    entry: Mapping[str, Any], question: str, label: Any, score: float, model: str
-) -> dict[str, Any]:
+def _predicted(entry: Entry, question: str, label: Any, score: float, model: str) -> dict[str, Any]:
     """A task with one more prediction, or a record with a suggestion."""
     if "data" not in entry:
         suggestion = {"value": label, "score": score, "agent": model}

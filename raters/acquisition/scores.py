@@ -32,6 +32,7 @@ _SLICE = 1024
 Probs = Float[Array, "chain draw answer question"]
 Targets = Float[Array, "chain draw target_answer target"]
 Joint = Float[Array, "answer question target_answer target"]
+Quantities = Float[Array, "draw quantity _"]
 Scores = Float[Array, " question"]
 PerQuestion = Float[np.ndarray, " question"]
 # Scores of a piece of the questions, shape (question,).
@@ -352,11 +353,7 @@ class OfVariance(Criterion):
         """Quantities under each draw, shape (draw, quantity, question), or (draw, quantity, 1)."""
 
     @_compiled
-    def formula(
-        probs: Probs,
-        quantity: Float[Array, "draw quantity _"],
-        weight: Float[Array, "chain draw"] | None = None,
-    ) -> Scores:
+    def formula(probs: Probs, quantity: Quantities, weight: Weight | None = None) -> Scores:
         """Expected reduction of the variance, summed over the quantities."""
         draws = probs.shape[0] * probs.shape[1]
         flat = jnp.full(draws, 1 / draws) if weight is None else weight.reshape(-1)
@@ -460,11 +457,7 @@ class TruthVariance(Criterion):
 
     @staticmethod
     @partial(jax.jit, static_argnums=2)
-    def formula(
-        probs: Float[Array, "chain draw_class label question"],
-        weight: Float[Array, "chain draw_class question"],
-        classes: int,
-    ) -> Scores:
+    def formula(probs: Probs, weight: Weight, classes: int) -> Scores:
         """Expected reduction of the variance of the indicators, summed over classes."""
         labels, questions = probs.shape[2:]
         weighted = (weight[:, :, None, :] * probs).reshape(-1, classes, labels, questions)

@@ -65,8 +65,7 @@ def numbers(
         none = array.dtype == object and any(one is None for one in array.flat)
         if array.dtype.kind != "c" and not none:
             return array.astype(np.float64)
-    problem, expected = "is no array of numbers", "give numbers, in rows of one length"
-    return refuse_data(name, value, problem, expected, instead=f"{name}={such}")
+    return refuse_data(name, value, "is no array of numbers", "give one", instead=f"{name}={such}")
 
 
 def places(name: str, index: Any, size: int) -> Any:
@@ -82,8 +81,7 @@ def places(name: str, index: Any, size: int) -> Any:
     flags = array.dtype == bool and array.shape == (size,)
     whole_numbers = array.dtype.kind in "iu" and array.ndim == 1
     if not flags and not (whole_numbers and -size <= array.min() and array.max() < size):
-        expected = f"it must be a slice, whole numbers below {size}, or {size} flags"
-        refuse(name, index, expected=expected)
+        refuse(name, index, expected=f"give a slice, whole numbers below {size}, or flags")
     return index if hasattr(index, "ndim") else array
 
 
