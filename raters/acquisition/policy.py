@@ -26,6 +26,7 @@ Target = Literal[
 ]
 
 PerAnnotator = Float[np.ndarray, " annotator"]
+Pairs = tuple[tuple[Any, float], ...]
 Rows = Int[np.ndarray, " question"]
 
 
@@ -276,7 +277,7 @@ class Policy:
         return _by_annotator("quota", self.quota or (), annotators, np.inf)
 
 
-def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ...] | None:
+def _pairs(what: str, given: Any, positive: bool) -> Pairs | None:
     """Return a mapping from names to numbers as a tuple of pairs, which can be hashed."""
     if given is None:
         return None
@@ -293,12 +294,10 @@ def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ..
     return tuple(pairs)
 
 
-def _by_annotator(
-    what: str, pairs: tuple[tuple[Any, float], ...], annotators: tuple[Any, ...], default: float
-) -> PerAnnotator:
+def _by_annotator(what: str, pairs: Pairs, names: tuple[Any, ...], default: float) -> PerAnnotator:
     """Numbers by name in code order."""
-    numbers, values = dict(pairs), np.full(len(annotators), default, float)
-    codes = match_names(np.arange(len(numbers)), tuple(numbers), annotators, "annotator", what)
+    numbers, values = dict(pairs), np.full(len(names), default, float)
+    codes = match_names(np.arange(len(numbers)), tuple(numbers), names, "annotator", what)
     values[codes.astype(int)] = list(numbers.values())
     return values
 

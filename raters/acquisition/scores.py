@@ -236,9 +236,8 @@ def joint(probs: Probs, targets: Targets, weight: Weight | None = None) -> Joint
     draws = probs.shape[0] * probs.shape[1]
     share = jnp.full((1, draws), 1 / draws) if weight is None else weight
     left = probs.reshape(draws, *probs.shape[2:]) * share.reshape(draws, 1, -1)
-    return (left.reshape(draws, -1).T @ targets.reshape(draws, -1)).reshape(
-        *probs.shape[2:], *targets.shape[2:]
-    )
+    pairs = left.reshape(draws, -1).T @ targets.reshape(draws, -1)
+    return pairs.reshape(*probs.shape[2:], *targets.shape[2:])
 
 
 @dataclass(frozen=True)

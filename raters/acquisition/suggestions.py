@@ -120,22 +120,20 @@ def suggest(
 def _predicted(posterior: Posterior, questions: Any) -> dict[str, Shaped[np.ndarray, " question"]]:
     """Columns of the questions by name, with the predicted answers."""
     answers = questions.listed_answers()
-    probability = np.zeros((len(answers), 0))
+    probs = np.zeros((len(answers), 0))
     if questions.num_rows:
-        probability = posterior.by_pieces(
-            questions, lambda piece: mean(*posterior.answer_probs(piece))
-        )
+        probs = posterior.by_pieces(questions, lambda piece: mean(*posterior.answer_probs(piece)))
     names: dict[str, np.ndarray] = questions.question_names()
     if questions.success is not None:
         name, outcome = questions.success
-        return names | {name: probability[answers.tolist().index(outcome)]}
-    best = answers[probability.argmax(0)].tolist()
+        return names | {name: probs[answers.tolist().index(outcome)]}
+    best = answers[probs.argmax(0)].tolist()
     if questions.answer in questions.axes:  # names keep their type
         coords = questions.coords[questions.axes[questions.answer]]
         words = names_array(coords)[np.array(best, int)]
     else:
         words = np.asarray([questions.listed_word(*entry) for entry in enumerate(best)])
-    return names | {questions.predicted: words, f"p_{questions.predicted}": probability.max(0)}
+    return names | {questions.predicted: words, f"p_{questions.predicted}": probs.max(0)}
 
 
 # ---------------------------------------------------------------- questions that are made up

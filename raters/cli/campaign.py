@@ -307,16 +307,14 @@ def texts_of(path: Path | None) -> dict[Any, str] | None:
     return dict(zip(table["item"], table["text"], strict=True))
 
 
-def files_for(
-    tool: str, out: Path, questions: xr.Dataset, texts: formats.Texts, ties: bool
-) -> Files:
+def files_for(tool: str, out: Path, asked: xr.Dataset, texts: formats.Texts, ties: bool) -> Files:
     """Files of questions for another tool, and of its interface."""
     if tool == "label-studio":
-        content = formats.to_label_studio(questions, texts)
-        settings: Any = formats.label_studio_config(questions, ties=ties)
+        content = formats.to_label_studio(asked, texts)
+        settings: Any = formats.label_studio_config(asked, ties=ties)
     else:
-        content = formats.to_argilla(questions, texts)
-        settings = formats.argilla_settings(questions, ties=ties)
+        content = formats.to_argilla(asked, texts)
+        settings = formats.argilla_settings(asked, ties=ties)
     written = {out.name: content, files.companion(out, _MARK[tool]).name: settings}
     plain = {n: one if isinstance(one, str) else files.as_text(one) for n, one in written.items()}
     return {name: partial(files.write_text, text) for name, text in plain.items()}

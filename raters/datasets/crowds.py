@@ -484,10 +484,7 @@ def demonstration_crowd(
     reward = rationality[:, None, None] * mdp.reward(coefficient)
     with jax.enable_x64(True):
         policy = np.exp(np.asarray(log_soft_policy(jnp.asarray(reward), Dynamics.of(mdp))))
-    size = {"trajectories": num_trajectories, "steps": num_steps}
-    walk_seed = int(rng.integers(2**31))
-    demonstrations = Demonstrations.rollouts(
-        mdp, policy, **size, seed=walk_seed, annotators=range(num_annotators)
-    )
+    walk = {"trajectories": num_trajectories, "steps": num_steps, "seed": int(rng.integers(2**31))}
+    demonstrations = Demonstrations.rollouts(mdp, policy, **walk, annotators=range(num_annotators))
     truth = {"coefficient": coefficient, "rationality": rationality, "kind": kind}
     return GeneratedDemonstrations(demonstrations, truth)

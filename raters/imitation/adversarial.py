@@ -109,9 +109,7 @@ def gail(
             break
     else:
         if history[-1] > tolerance:
-            warn_unconverged(
-                f"the divergence, {history[-1]:.3g} nats, still falls; take more steps"
-            )
+            warn_unconverged(f"the divergence, {history[-1]:.3g} nats, falls; take more steps")
     with np.errstate(divide="ignore", invalid="ignore"):
         logits = np.log(good) - np.log(learned)
     return Adversarial(policy, logits, history[-1], np.array(history))

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Int
 
 from raters.acquisition.campaign import journal as journals
 from raters.acquisition.campaign.fits import Fits
@@ -233,9 +232,7 @@ class Campaign:
         rows, _, scores, _ = zip(*questions, strict=True) if questions else ([],) * 4
         return self._ledger.table(ids, rows, scores)
 
-    def _choose(
-        self, account: Account, size: int, judges: Int[np.ndarray, " annotator"]
-    ) -> list[Question]:
+    def _choose(self, account: Account, size: int, judges: pools.Codes) -> list[Question]:
         """Choose at most `size` questions to these annotators."""
         ledger, snapshot = self._ledger, account.snapshot
         if self._why_done(account) is not None:

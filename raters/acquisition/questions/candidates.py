@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Int, Num
 
 from raters.acquisition.questions.numbered import Abilities, Available, sample, shape_of, subsets
-from raters.acquisition.questions.pool import check_askable, codes_of, some_names
+from raters.acquisition.questions.pool import check_askable, codes_of, listed
 from raters.errors import refuse, refuse_data
 from raters.errors.validation import boolean, checked, seed_number, whole
 from raters.judgements.base import Judgements
@@ -306,7 +306,7 @@ def _combinations[Data: Judgements](data: Data, *, again: bool | None = None) ->
 
 def new_names(names: Iterable[Any] | None, role: str) -> tuple[Any, ...]:
     """Names where there are no judgements to take them from."""
-    return encode_names([], some_names(names, role, ordered=True), role)[1]
+    return encode_names([], listed(names, role, ordered=True), role)[1]
 
 
 def _refuse_all(parameter: str) -> NoReturn:
