@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import expit
 
-from raters.datasets.crowds import Codes, Rng, Truth, check_amount, check_sizes, draw_kinds
+from raters.datasets.crowds import Codes, Rng, Truth, check_sizes, draw_kinds
 from raters.errors import refuse
 from raters.errors.validation import checked, finite, numbers
 from raters.judgements.comparisons import Comparisons
@@ -162,10 +162,9 @@ def preference_types(
         ``votes``, and ``truth`` with ``reward`` (item, type), centred within each type; ``type``
         (annotator; codes); and ``type_weight`` (type), the realised shares.
     """
-    check_sizes(2, num_items=num_items)
-    check_sizes(num_annotators=num_annotators, votes_each=votes_each, num_types=num_types)
-    check_amount("num_annotators", num_annotators, num_annotators * votes_each)
-    check_amount("num_items", num_items, num_items * num_types)
+    check_sizes(2, num_items * num_types, num_items=num_items)
+    check_sizes(amount=num_annotators * votes_each, num_annotators=num_annotators)
+    check_sizes(votes_each=votes_each, num_types=num_types)
     probs = _type_probs(weights, num_types)
     rng = np.random.default_rng(seed)
     reward = rng.normal(0, 2.0, (num_items, num_types))
@@ -203,8 +202,7 @@ def preference_bandit(num_annotators: int = 200, *, seed: int) -> GeneratedVotes
         sides); and ``truth`` with ``type`` (annotator; codes), ``type_weight`` (type; the realised
         shares), ``reward`` (arm, type; expected), and ``coefficient`` (feature, type).
     """
-    check_sizes(num_annotators=num_annotators)
-    check_amount("num_annotators", num_annotators, 10 * num_annotators)
+    check_sizes(amount=10 * num_annotators, num_annotators=num_annotators)
     arms = 3
     rng = np.random.default_rng(seed)
     of_type = rng.choice(arms, num_annotators, p=_type_probs((0.6, 0.3, 0.1), arms))
