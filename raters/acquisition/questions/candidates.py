@@ -319,13 +319,9 @@ def _about(pool: Judgements, field: str, names: Any) -> Bool[np.ndarray, " quest
     if field not in fields:
         expected = f"choose among {', '.join(fields)}"
         refuse(field, problem="is no option of these questions", expected=expected)
-    keep = np.ones(pool.num_rows, bool)
-    if names is None:
-        return keep
-    axis = fields[field]
+    keep, axis = np.ones(pool.num_rows, bool), fields[field]
     wanted = codes_of(names, tuple(pool.coords[axis]), axis)
-    arrays = pool.arrays()
-    columns = [name for name in pool.code_columns(axis) if arrays[name][0] == pool.row]
+    columns = [name for name in pool.code_columns(axis) if name in pool.row_columns()]
     for codes in [getattr(pool, name) for name in columns] or [pool.codes(axis)]:
         there = np.isin(codes, wanted) | (np.asarray(codes) < 0)
         keep &= there.reshape(len(there), -1).all(1)
@@ -334,8 +330,7 @@ def _about(pool: Judgements, field: str, names: Any) -> Bool[np.ndarray, " quest
 
 def _bodies(asked: Judgements, judge: str) -> dict[str, Num[np.ndarray, "body ..."]]:
     """Columns of what can be asked about, without the column `judge`."""
-    given = [name for name, axes in asked.arrays().items() if axes[0] == asked.row]
-    given = [name for name in given if name not in (judge, "count")]
+    given = [name for name in asked.row_columns() if name not in (judge, "count")]
     given = [name for name in given if getattr(asked, name) is not None]
     # Rows of a container of groups ascend by them.
     ordered = sorted(given, key=lambda name: asked.axis_of(name) != asked.unit)
