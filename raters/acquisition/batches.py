@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import xlogy
 from jaxtyping import Array, Bool, Float, Int
 
 from raters.acquisition.posterior import Posterior
-from raters.acquisition.scores import Criterion, OfVariance
+from raters.acquisition.scores import Criterion, OfVariance, PerQuestion, bits, mean
 from raters.errors import refuse
 from raters.errors.validation import positive, whole
 
 # Number of candidates, the best by score, whose answers are considered together.
 _SHORTLIST = 20_000
 
-PerQuestion = Float[np.ndarray, " question"]
 Allowed = Bool[np.ndarray, " question"]
 
 
@@ -293,16 +293,19 @@ class _JointInformation(_Shortlist):
             about = np.asarray(task.questions.codes(posterior.program.unit))
         super().__init__(task, about)
         self.most, self.rng = most, task.rng
-        self.noise = _noise(posterior, self.short)
+        self.noise = posterior.by_pieces(self.short, partial(_noise, posterior))
         # Configurations of the answers taken: the probability of each, and the weights of the draws
         # given it, shape (draw, configuration).
         self.p_configuration = np.ones(1)
         self.given = self.weight[:, None].astype(np.float64)
 
     def gain(self) -> Float[np.ndarray, " short"]:
-        configurations = self.p_configuration.astype(np.float32), self.given.astype(np.float32)
-        left = np.asarray(_conditional_entropy(*configurations, self.probs))
-        return np.asarray(np.maximum(left - self.noise, 0.0))
+        p_configuration, given = jnp.float32(self.p_configuration), jnp.float32(self.given)
+        entropy = jnp.zeros(len(self.noise))
+        for answer in range(self.probs.shape[1]):
+            p_answer = given.T @ self.probs[:, answer]  # (configuration, question)
+            entropy -= p_configuration @ xlogy(p_answer, p_answer)
+        return np.asarray(jnp.maximum(entropy / jnp.log(2.0) - self.noise, 0.0))
 
     def add(self, place: int) -> None:
         taken = self.probs[:, :, place].astype(np.float64)
@@ -325,30 +328,10 @@ class _JointInformation(_Shortlist):
         self.given = self.given / self.given.sum(0)
 
 
-def _noise(posterior: Posterior, short: Any) -> Float[np.ndarray, " short"]:
+def _noise(posterior: Posterior, piece: Any) -> Float[Array, " question"]:
     """Mean entropy of the answer under a known draw and class."""
-
-    def noise(piece: Any) -> Float[Array, " question"]:
-        probs = posterior.answer_probs(piece, by_class=True)
-        each = -jax.scipy.special.xlogy(probs.table, probs.table).sum(2)
-        weight = probs.weight if probs.weight.ndim == 3 else probs.weight[..., None]
-        return (weight * each).sum((0, 1))
-
-    return np.asarray(posterior.by_pieces(short, noise) / np.log(2.0))
-
-
-@jax.jit
-def _conditional_entropy(
-    p_configuration: Float[Array, " configuration"],
-    given: Float[Array, "draw configuration"],
-    probs: Float[Array, "draw answer question"],
-) -> Float[Array, " question"]:
-    """Entropy of each question's answer given the configuration, in bits."""
-    entropy: Any = 0.0
-    for answer in range(probs.shape[1]):
-        p_answer = given.T @ probs[:, answer]  # (configuration, question)
-        entropy = entropy - p_configuration @ jax.scipy.special.xlogy(p_answer, p_answer)
-    return entropy / jnp.log(2.0)
+    probs = posterior.answer_probs(piece, by_class=True)
+    return mean(bits(probs.table), probs.weight)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import numpy as np
 import xarray as xr
 
 from raters.errors import DataError, refuse, refuse_data
-from raters.errors.validation import boolean, checked, instance
+from raters.errors.validation import checked, instance
 from raters.judgements.comparisons import Side
 from raters.judgements.names import check_once, name_list, name_text, shorten, shown, warn_data
 from raters.judgements.reading.answers import Table, has_keys, part
@@ -37,6 +37,12 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 # Moment of a response, its question, its users, and the answer, None where it was skipped.
 _Response = tuple[str, str, Any, Any]
+# Entries that are written, what a tool wrote, texts by name, and annotators by user.
+Entries = list[dict[str, Any]]
+Entry = Mapping[str, Any]
+Export = Sequence[Entry]
+Texts = Mapping[Any, str] | None
+People = Mapping[Any, Any] | None
 
 
 class Imported(NamedTuple):
@@ -57,7 +63,6 @@ def roles_of(questions: xr.Dataset, ties: bool = False) -> list[str]:
     roles = [str(name) for name in questions.data_vars if name not in _BESIDE]
     if "id" not in questions.coords or "by" not in questions or not roles:
         refuse_data("questions", expected="give a table of them", instead="campaign.ask()")
-    boolean("ties", ties)
     if ties and "pair" not in questions.attrs:
         refuse("ties", ties, expected="it is for questions about two items; leave it out")
     return roles
@@ -96,7 +101,7 @@ class _Row(NamedTuple):
     answers: Sequence[str]
 
 
-def rows_of(questions: xr.Dataset, texts: Mapping[Any, str] | None) -> Iterator[_Row]:
+def rows_of(questions: xr.Dataset, texts: Texts) -> Iterator[_Row]:
     """Questions with their names and texts."""
     roles = roles_of(questions)
     options_of(questions, ties=False)
@@ -130,9 +135,7 @@ def _text_of(name: str, answers: Sequence[str], lookup: Mapping[str, str]) -> st
 
 
 @checked
-def to_label_studio(
-    questions: xr.Dataset, texts: Mapping[Any, str] | None = None
-) -> list[dict[str, Any]]:
+def to_label_studio(questions: xr.Dataset, texts: Texts = None) -> Entries:
     """Questions as tasks of Label Studio, with a text to show for each name; write them as JSON and
     import that file."""
     tasks = []
@@ -175,9 +178,7 @@ def _quoted(text: str) -> str:
     return quoteattr(text)
 
 
-def from_label_studio(
-    export: Sequence[Mapping[str, Any]], people: Mapping[Any, Any] | None = None
-) -> Imported:
+def from_label_studio(export: Export, people: People = None) -> Imported:
     """Read answers from the JSON export of Label Studio (not JSON-MIN, which does not say who
     skipped a task); `people` maps its users to annotators."""
     asked: dict[str, Any] = {}
@@ -218,9 +219,7 @@ def _single(values: list[Any]) -> Any:
 
 
 @checked
-def to_argilla(
-    questions: xr.Dataset, texts: Mapping[Any, str] | None = None
-) -> list[dict[str, Any]]:
+def to_argilla(questions: xr.Dataset, texts: Texts = None) -> Entries:
     """Questions as records of Argilla 2, with a text to show for each name:
     ``dataset.records.log([rg.Record.from_dict(record) for record in records])``."""
     records = []
@@ -242,17 +241,15 @@ def argilla_settings(questions: xr.Dataset, *, ties: bool = False) -> dict[str, 
     plain, terms = {"type": "text", "use_markdown": False}, {"type": "terms", "values": None}
     names = ["by", *(f"{role}_name" for role in roles)]
     fields = [{"name": one, "title": one, "required": True, "settings": plain} for one in roles]
-    seen = [{"visible_for_annotators": name == "by"} for name in names]
-    named = [{"name": name, "title": name, "settings": terms} for name in names]
-    metadata = [dict(one, **other) for one, other in zip(named, seen, strict=True)]
+    metadata: Entries = [{"name": name, "title": name, "settings": terms} for name in names]
+    for one in metadata:
+        one["visible_for_annotators"] = one["name"] == "by"
     questions_asked = [question | {"description": None, "settings": select}]
     settings = {"guidelines": None, "fields": fields, "questions": questions_asked, "vectors": []}
     return settings | {"metadata": metadata, "allow_extra_metadata": True}
 
 
-def from_argilla(
-    records: Sequence[Mapping[str, Any]], people: Mapping[Any, Any] | None = None
-) -> Imported:
+def from_argilla(records: Export, people: People = None) -> Imported:
     """Read answers from records of Argilla 2, as ``dataset.records.to_list()`` or ``to_json`` gives
     them; `people` maps its users to annotators."""
     asked: dict[str, Any] = {}
@@ -273,12 +270,8 @@ def from_argilla(
 
 @checked
 def with_predictions(
-    export: Sequence[Mapping[str, Any]],
-    labels: Any,
-    *,
-    control: str | None = None,
-    model_version: str = "raters",
-) -> list[dict[str, Any]]:
+    export: Export, labels: Any, *, control: str | None = None, model_version: str = "raters"
+) -> Entries:
     """An export of Label Studio (JSON) or Argilla (nested records) with labels as predictions or
     suggestions, each with its probability as the score.
 
@@ -321,9 +314,7 @@ def with_predictions(
 
 
 @checked
-def relabel_queue(
-    export: Sequence[Mapping[str, Any]], questions: Any, *, control: str | None = None
-) -> list[dict[str, Any]]:
+def relabel_queue(export: Export, questions: Any, *, control: str | None = None) -> Entries:
     """Tasks of Label Studio or records of Argilla that are to be answered again, without their
     answers.
 
@@ -354,13 +345,13 @@ def relabel_queue(
     asked: dict[Any, list[str]] = {}
     for item, who in _columns_of(questions, "item", people[0]):
         if name_text(item) not in entries:
-            refuse_data("questions", item, "is no item of the export", "leave it out")
+            refuse_data("questions", item, "is no item of this export", "leave it out")
         asked.setdefault(entries[name_text(item)]["id"], []).append(name_text(who))
     tasks = {entry["id"]: entry for entry in entries.values()}
     return [_unanswered(tasks[task], ", ".join(dict.fromkeys(by))) for task, by in asked.items()]
 
 
-def _unanswered(entry: Mapping[str, Any], by: str) -> dict[str, Any]:
+def _unanswered(entry: Entry, by: str) -> dict[str, Any]:
     """A task or record without its answers, with those who are to be asked."""
     kept = {"id", "data", "predictions", "fields", "suggestions", "vectors"}
     common = {name: value for name, value in entry.items() if name in kept}
@@ -384,7 +375,7 @@ def _columns_of(table: Any, *names: str) -> Iterator[tuple[Any, ...]]:
     return zip(*(np.asarray(frame[name]).tolist() for name in names), strict=True)
 
 
-def _items(entry: Mapping[str, Any], table: Table) -> Iterator[tuple[str, str]]:
+def _items(entry: Entry, table: Table) -> Iterator[tuple[str, str]]:
     """Items that a task stands for, as they were read: itself, or each class of it."""
     beside = entry.get("data") or entry.get("metadata") or {}
     name = name_text(beside.get("item_name", entry["id"]))
@@ -392,9 +383,7 @@ def _items(entry: Mapping[str, Any], table: Table) -> Iterator[tuple[str, str]]:
         yield (f"{name}={one}" if "features" in table.roles else name), one
 
 
-def _predicted(
-    entry: Mapping[str, Any], question: str, label: Any, score: float, model: str
-) -> dict[str, Any]:
+def _predicted(entry: Entry, question: str, label: Any, score: float, model: str) -> dict[str, Any]:
     """A task with one more prediction, or a record with a suggestion."""
     if "data" not in entry:
         suggestion = {"value": label, "score": score, "agent": model}

@@ -15,7 +15,7 @@ from raters.acquisition import batches, scores
 from raters.acquisition.batches import Batch, Chooser
 from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions.pool import check_askable
-from raters.acquisition.scores import Criterion, Quantity, competence_site, order_site
+from raters.acquisition.scores import Criterion, PerQuestion, Quantity, competence_site, order_site
 from raters.errors import refuse, refuse_data
 from raters.errors.validation import instance, is_number, one_of, plain_whole, whole
 from raters.judgements.names import check_once, match_names
@@ -26,7 +26,7 @@ Target = Literal[
 ]
 
 PerAnnotator = Float[np.ndarray, " annotator"]
-PerQuestion = Float[np.ndarray, " question"]
+Pairs = tuple[tuple[Any, float], ...]
 Rows = Int[np.ndarray, " question"]
 
 
@@ -277,7 +277,7 @@ class Policy:
         return _by_annotator("quota", self.quota or (), annotators, np.inf)
 
 
-def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ...] | None:
+def _pairs(what: str, given: Any, positive: bool) -> Pairs | None:
     """Return a mapping from names to numbers as a tuple of pairs, which can be hashed."""
     if given is None:
         return None
@@ -294,12 +294,10 @@ def _pairs(what: str, given: Any, positive: bool) -> tuple[tuple[Any, float], ..
     return tuple(pairs)
 
 
-def _by_annotator(
-    what: str, pairs: tuple[tuple[Any, float], ...], annotators: tuple[Any, ...], default: float
-) -> PerAnnotator:
+def _by_annotator(what: str, pairs: Pairs, names: tuple[Any, ...], default: float) -> PerAnnotator:
     """Numbers by name in code order."""
-    numbers, values = dict(pairs), np.full(len(annotators), default, float)
-    codes = match_names(np.arange(len(numbers)), tuple(numbers), annotators, "annotator", what)
+    numbers, values = dict(pairs), np.full(len(names), default, float)
+    codes = match_names(np.arange(len(numbers)), tuple(numbers), names, "annotator", what)
     values[codes.astype(int)] = list(numbers.values())
     return values
 

@@ -29,8 +29,6 @@ Weight = Float[Array, "chain draw"] | Float[Array, "chain draw question"]
 # numbers (16 MB, which caches hold).
 _NUMBERS = 1 << 22
 _MOST_ROWS, _FEWEST_ROWS = 1 << 14, 1 << 8
-# What to write in place of a target or a rule that needs what the model has not.
-_INSTEAD = {"target": "target='everything'", "stop": "stop=rt.acquisition.GainBelow(0.01)"}
 
 
 class AnswerProbs(NamedTuple):
@@ -164,19 +162,14 @@ class Posterior:
 
     def responsibility(self) -> Float[np.ndarray, "unit class"]:
         """Posterior probability of each class of each unit, for a model that sums classes out."""
-        return self._averaged(self._responsibilities)
+        if self._responsibilities is None:
+            refuse("model", self.model, "sums out no classes", "choose a model that does")
+        return np.tensordot(self.weight.ravel(), np.asarray(self._responsibilities), 1)
 
     def true_classes(self) -> Float[np.ndarray, "unit class"]:
         """Probability of each true class of each unit, which allows for mistakes that the crowd
         makes together where the kind of judgement has such a calibration."""
-        return self._averaged(self._true_classes)
-
-    def _averaged(
-        self, probs: Float[Array, "draw unit class"] | None
-    ) -> Float[np.ndarray, "unit class"]:
-        if probs is None:
-            refuse("model", self.model, "sums out no classes", "choose a model that does")
-        return np.tensordot(self.weight.ravel(), np.asarray(probs), 1)
+        return np.tensordot(self.weight.ravel(), np.asarray(self._true_classes), 1)
 
     @cached_property
     def _true_classes(self) -> Float[Array, "draw unit class"] | None:
@@ -191,8 +184,8 @@ class Posterior:
     def site(self, name: str, parameter: str = "target") -> Float[Array, "chain draw ..."]:
         """Draws of a site, which this parameter asks for."""
         if name not in self.draws:
-            problem, such = f"needs draws of {name}, and the model has none", _INSTEAD[parameter]
-            refuse(parameter, problem=problem, expected="choose another", instead=such)
+            problem = f"needs draws of {name}, and the model has none"
+            refuse(parameter, problem=problem, expected="choose another, such as what BALD reads")
         return jnp.asarray(self.draws[name])
 
     def answer_probs(

@@ -32,7 +32,9 @@ _SLICE = 1024
 Probs = Float[Array, "chain draw answer question"]
 Targets = Float[Array, "chain draw target_answer target"]
 Joint = Float[Array, "answer question target_answer target"]
+Quantities = Float[Array, "draw quantity _"]
 Scores = Float[Array, " question"]
+PerQuestion = Float[np.ndarray, " question"]
 # Scores of a piece of the questions, shape (question,).
 Scorer = Callable[[Any], Any]
 
@@ -62,9 +64,7 @@ def bits(probs: Float[Array, " ..."], axis: int = -2) -> Float[Array, " ..."]:
 class Criterion(abc.ABC):
     """Score of questions, the higher the better: a frozen dataclass with `reader`."""
 
-    def __call__(
-        self, posterior: Posterior, questions: Any, *, seed: int = 0
-    ) -> Float[np.ndarray, " question"]:
+    def __call__(self, posterior: Posterior, questions: Any, *, seed: int = 0) -> PerQuestion:
         """Score questions, in pieces so that memory stays bounded."""
         score = self.reader(posterior, questions, np.random.default_rng(seed))
         if not questions.num_rows:
@@ -236,9 +236,8 @@ def joint(probs: Probs, targets: Targets, weight: Weight | None = None) -> Joint
     draws = probs.shape[0] * probs.shape[1]
     share = jnp.full((1, draws), 1 / draws) if weight is None else weight
     left = probs.reshape(draws, *probs.shape[2:]) * share.reshape(draws, 1, -1)
-    return (left.reshape(draws, -1).T @ targets.reshape(draws, -1)).reshape(
-        *probs.shape[2:], *targets.shape[2:]
-    )
+    pairs = left.reshape(draws, -1).T @ targets.reshape(draws, -1)
+    return pairs.reshape(*probs.shape[2:], *targets.shape[2:])
 
 
 @dataclass(frozen=True)
@@ -318,13 +317,11 @@ class OrderEntropy(Criterion):
         whole("draws", self.draws, least=2)
 
     @_compiled
-    def formula(
-        difference: Float[Array, "chain draw question"], weight: Weight | None = None
-    ) -> Scores:
+    def formula(gap: Float[Array, "chain draw question"], weight: Weight | None = None) -> Scores:
         """Entropy of the order, which each draw gives by the sign of the difference."""
         # Weights that sum to a little more than 1 would make a share of draws whose complement has
         # no logarithm.
-        above = jnp.clip(mean((difference > 0) + 0.5 * (difference == 0), weight), 0.0, 1.0)
+        above = jnp.clip(mean((gap > 0) + 0.5 * (gap == 0), weight), 0.0, 1.0)
         return bits(jnp.stack([above, 1 - above]), 0)
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
@@ -355,11 +352,7 @@ class OfVariance(Criterion):
         """Quantities under each draw, shape (draw, quantity, question), or (draw, quantity, 1)."""
 
     @_compiled
-    def formula(
-        probs: Probs,
-        quantity: Float[Array, "draw quantity _"],
-        weight: Float[Array, "chain draw"] | None = None,
-    ) -> Scores:
+    def formula(probs: Probs, quantity: Quantities, weight: Weight | None = None) -> Scores:
         """Expected reduction of the variance, summed over the quantities."""
         draws = probs.shape[0] * probs.shape[1]
         flat = jnp.full(draws, 1 / draws) if weight is None else weight.reshape(-1)
@@ -463,11 +456,7 @@ class TruthVariance(Criterion):
 
     @staticmethod
     @partial(jax.jit, static_argnums=2)
-    def formula(
-        probs: Float[Array, "chain draw_class label question"],
-        weight: Float[Array, "chain draw_class question"],
-        classes: int,
-    ) -> Scores:
+    def formula(probs: Probs, weight: Weight, classes: int) -> Scores:
         """Expected reduction of the variance of the indicators, summed over classes."""
         labels, questions = probs.shape[2:]
         weighted = (weight[:, :, None, :] * probs).reshape(-1, classes, labels, questions)

@@ -23,6 +23,7 @@ from raters.judgements.base import Judgements
 from raters.model import Model
 from raters.program import Program
 
+PerAnswer = Float[np.ndarray, "answer row"]
 _QUICK = PGGibbs(draws=200, warmup=50, chains=1)
 
 
@@ -238,7 +239,7 @@ def measures(posterior: Posterior, truth: Mapping[str, Any]) -> dict[str, float]
 class Simulated:
     """Answers drawn with the probability of each, shape (answer, row)."""
 
-    def __init__(self, pool: Judgements, probs: Float[np.ndarray, "answer row"], seed: int) -> None:
+    def __init__(self, pool: Judgements, probs: PerAnswer, seed: int) -> None:
         self.pool, self.cumulative, self.seed = pool, np.cumsum(probs, 0), seed
 
     def left(self, asked: Int[np.ndarray, " row"]) -> Bool[np.ndarray, " row"]:
@@ -279,9 +280,7 @@ class Recorded:
         return self.queues[row][number]
 
 
-def probs_under(
-    model: Model[Any], truth: Mapping[str, Any], pool: Any
-) -> Float[np.ndarray, "answer row"]:
+def probs_under(model: Model[Any], truth: Mapping[str, Any], pool: Any) -> PerAnswer:
     """Probability of each answer under the truth."""
     pool.check_listed()
     prior = Posterior.prior(model, pool, draws=1)
@@ -304,7 +303,7 @@ def probs_under(
         values[name] = value
     known = Posterior(model, prior.data, values, np.ones((1, 1), np.float32))
 
-    def under_truth(piece: Any) -> Float[np.ndarray, "answer row"]:
+    def under_truth(piece: Any) -> PerAnswer:
         # (class, answer, question)
         table = np.asarray(known.answer_probs(piece, by_class=True).table)[0]
         if latent is None:

@@ -120,22 +120,20 @@ def suggest(
 def _predicted(posterior: Posterior, questions: Any) -> dict[str, Shaped[np.ndarray, " question"]]:
     """Columns of the questions by name, with the predicted answers."""
     answers = questions.listed_answers()
-    probability = np.zeros((len(answers), 0))
+    probs = np.zeros((len(answers), 0))
     if questions.num_rows:
-        probability = posterior.by_pieces(
-            questions, lambda piece: mean(*posterior.answer_probs(piece))
-        )
+        probs = posterior.by_pieces(questions, lambda piece: mean(*posterior.answer_probs(piece)))
     names: dict[str, np.ndarray] = questions.question_names()
     if questions.success is not None:
         name, outcome = questions.success
-        return names | {name: probability[answers.tolist().index(outcome)]}
-    best = answers[probability.argmax(0)].tolist()
+        return names | {name: probs[answers.tolist().index(outcome)]}
+    best = answers[probs.argmax(0)].tolist()
     if questions.answer in questions.axes:  # names keep their type
         coords = questions.coords[questions.axes[questions.answer]]
         words = names_array(coords)[np.array(best, int)]
     else:
         words = np.asarray([questions.listed_word(*entry) for entry in enumerate(best)])
-    return names | {questions.predicted: words, f"p_{questions.predicted}": probability.max(0)}
+    return names | {questions.predicted: words, f"p_{questions.predicted}": probs.max(0)}
 
 
 # ---------------------------------------------------------------- questions that are made up
@@ -220,7 +218,7 @@ def synthesize(
         score = score_of(posterior, asked)
         for place in range(asked.templates.num_rows):
             values, slope = score(asked.templates.rows([place]))
-            best, value = _climbed(values, slope, points, low, high, starts)
+            best, value = _climbed((values, slope), points, low, high, starts)
             distance = np.sqrt(np.square((asked.real - best) / scale).mean(1))
             near = int(distance.argmin())
             nearest_score = float(values(jnp.asarray(asked.real[[near]]))[0])
@@ -365,14 +363,10 @@ def score_of(posterior: Posterior, asked: _Described) -> Callable[[Any], tuple[A
 
 
 def _climbed(
-    values: Any,
-    slope: Any,
-    points: Float[np.ndarray, "point feature"],
-    low: Point,
-    high: Point,
-    starts: int,
+    score_at: tuple[Any, Any], points: np.ndarray, low: Point, high: Point, starts: int
 ) -> tuple[Point, float]:
     """The best end of climbs from the best points, or the best point, and the score there."""
+    values, slope = score_at
     pieces = np.array_split(points, -(-len(points) // _AT_ONCE))
     score = np.concatenate([values(jnp.asarray(piece)) for piece in pieces])
     # Features on one scale: the box is the unit cube.

@@ -31,11 +31,9 @@ def as_array(name: str, value: ArrayLike, such: str = _TABLE) -> Batch:
     return array
 
 
-def refuse_shape(
-    name: str, array: np.ndarray, expected: str, instead: str | None = None
-) -> NoReturn:
+def refuse_shape(name: str, array: np.ndarray, expected: str, such: str | None = None) -> NoReturn:
     """Raise the error of an array of another shape."""
-    refuse_data(name, problem=f"has shape {array.shape}", expected=expected, instead=instead)
+    refuse_data(name, problem=f"has shape {array.shape}", expected=expected, instead=such)
 
 
 def warn_unconverged(sentence: str) -> None:

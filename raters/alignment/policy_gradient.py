@@ -27,7 +27,8 @@ _RIDGE = 1e-6
 # rounding.
 _CONSTANT = 1e-12
 
-Logits = Callable[[Any], Float[Array, "prompt response"]]
+Responses = Float[Array, "prompt response"]
+Logits = Callable[[Any], Responses]
 
 
 @checked
@@ -148,7 +149,7 @@ def _of_class(costs: Costs, function: Logits, first: Any, steps: int) -> FairPol
         flat, unravel = ravel_pytree(wide)
         table = jnp.asarray(costs.table)
 
-        def logits_of(parameters: Flat) -> Float[Array, "prompt response"]:
+        def logits_of(parameters: Flat) -> Responses:
             return jnp.asarray(function(unravel(parameters)), jnp.float64)
 
         none = jnp.zeros(table.shape[:2])
@@ -187,12 +188,7 @@ def _step(
     return _State(flat, direction, log_p, regret, state.total_p + p, best, least), worst
 
 
-def _natural(
-    logits_of: Logits,
-    flat: Flat,
-    policy: Float[Array, "prompt response"],
-    cost: Float[Array, "prompt response"],
-) -> Flat:
+def _natural(logits_of: Logits, flat: Flat, policy: Responses, cost: Responses) -> Flat:
     """Natural gradient of the mean cost: least squares on the derivatives of log probabilities."""
     jacobian = jax.jacobian(logits_of)(flat)
     centred = jacobian - jnp.einsum("xy,xyf->xf", policy, jacobian)[:, None]

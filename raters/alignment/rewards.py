@@ -82,13 +82,11 @@ def type_rewards(
     return centred.assign_coords(response=drawn[rest[0]].values) if named else centred
 
 
-def _features(
-    features: ArrayLike | None, number: int
-) -> Float[np.ndarray, "prompt response feature"]:
+def _features(given: ArrayLike | None, size: int) -> Float[np.ndarray, "prompt response feature"]:
     """Features of the responses, checked."""
-    such = f"np.zeros((1, 2, {number}))"
-    table = as_array("features", () if features is None else features, such)
-    if table.ndim != 3 or table.shape[-1] != number:
-        expected = f"give those of each response to each prompt, as (prompt, response, {number})"
+    such = f"np.zeros((1, 2, {size}))"
+    table = as_array("features", () if given is None else given, such)
+    if table.ndim != 3 or table.shape[-1] != size:
+        expected = f"give those of each response to each prompt, as (prompt, response, {size})"
         refuse_shape("features", table, expected)
     return table

@@ -20,9 +20,12 @@ _MOST = 1e6
 _WIDE, _ROUNDING = 1e-3, 1e-12
 
 
-def least_worst(
-    table: Float[np.ndarray, "draw type prompt response"],
-) -> tuple[Float[np.ndarray, "prompt response"], Float[np.ndarray, "draw type"]]:
+Table = Float[np.ndarray, "draw type prompt response"]
+Responses = Float[np.ndarray, "prompt response"]
+Types = Float[np.ndarray, "draw type"]
+
+
+def least_worst(table: Table) -> tuple[Responses, Types]:
     """Solve the linear programme of the least mean worst regret."""
     draws, types, prompts, responses = table.shape
     probs = np.full(prompts, 1 / prompts)
@@ -82,7 +85,7 @@ class FairPolicy(NamedTuple):
 class Costs(NamedTuple):
     """Regret of each type for each response to each prompt, per largest entry."""
 
-    table: Float[np.ndarray, "draw type prompt response"]
+    table: Table
     scale: float
     one_prompt: bool
     one_draw: bool
@@ -103,17 +106,12 @@ class Costs(NamedTuple):
         scale = float(np.abs(table).max()) or 1.0
         return cls(table / scale, scale, one_prompt, not of_draws)
 
-    def least(self, type_weights: Float[np.ndarray, "draw type"]) -> float:
+    def least(self, type_weights: Types) -> float:
         """Least mean regret that any policy has for given weights of the types, per `scale`."""
         cost = np.einsum("skxy,sk->xy", self.table, type_weights) / len(self.table)
         return float(cost.min(-1).mean())
 
-    def fair(
-        self,
-        policy: Float[np.ndarray, "prompt response"],
-        type_weights: Float[np.ndarray, "draw type"],
-        **more: Any,
-    ) -> FairPolicy:
+    def fair(self, policy: Responses, type_weights: Types, **more: Any) -> FairPolicy:
         """Policy with its value and its gap, in the shape of the rewards."""
         regret = np.einsum("skxy,xy->sk", self.table, policy) / len(policy)
         value = float(regret.max(-1).mean())

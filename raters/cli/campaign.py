@@ -99,16 +99,14 @@ def ask(given: Namespace) -> None:
         campaign = _opened(given, given.budget)
         who = _known(given.annotator, campaign.pool.judges)
         questions = campaign.ask(given.number, annotator=who or None)
-    count = questions.sizes["id"]
-    if not count:
+    if not questions.sizes["id"]:
         why = campaign.why_done or "the annotators named have answered all that they can"
         note(f"there is nothing to ask: {why}")
         return
     if given.out is None:
         files.show(shown(questions))
     else:
-        files.write_file(given.out, _writer(questions), given.force)
-        note(f"wrote {count} question(s) to {given.out}", given.quiet)
+        files.write_file(given.out, _writer(questions), given.force, given.quiet)
     note(f"tell the answers with: raters campaign tell {given.journal}", given.quiet)
 
 
@@ -282,19 +280,16 @@ def export(given: Namespace) -> None:
     one_of("to", form, ("csv", "judgements", *_MARK))
     files.check_outputs(given, (out.suffix.lower(),) if form in _MARK else ())
     campaign = _opened(given)
-    if form == "judgements":
-        table = campaign.data.to_frame()
-        what = f"{len(table)} rows"
-        outputs: Files = {out.name: partial(files.write_table, table, people=False)}
-    else:
-        questions = campaign.outstanding()
-        if not questions.sizes["id"]:
-            raise DataError("no question is open; hand some out first with raters campaign ask")
-        what, outputs = f"{questions.sizes['id']} question(s)", {out.name: _writer(questions)}
-    if form in _MARK:
-        outputs = files_for(form, out, questions, texts_of(given.texts), ties=ties_of(campaign))
-    files.write_folder(out.parent, outputs, given.force)
-    note(f"wrote {what} to {out}", given.quiet)
+    questions = campaign.outstanding()
+    outputs: Files = {out.name: partial(files.write_table, campaign.data.to_frame(), people=False)}
+    if form != "judgements" and not questions.sizes["id"]:
+        raise DataError("no question is open; hand some out first with raters campaign ask")
+    if form == "csv":
+        outputs = {out.name: _writer(questions)}
+    elif form in _MARK:
+        outputs = files_for(form, out, questions, texts_of(given.texts), ties_of(campaign))
+    written = files.write_folder(out.parent, outputs, given.force)
+    note(f"wrote {', '.join(written)}", given.quiet)
 
 
 def ties_of(campaign: Campaign) -> bool:
@@ -312,19 +307,17 @@ def texts_of(path: Path | None) -> dict[Any, str] | None:
     return dict(zip(table["item"], table["text"], strict=True))
 
 
-def files_for(
-    tool: str, out: Path, questions: xr.Dataset, text_of: dict[Any, str] | None, *, ties: bool
-) -> Files:
+def files_for(tool: str, out: Path, asked: xr.Dataset, texts: formats.Texts, ties: bool) -> Files:
     """Files of questions for another tool, and of its interface."""
     if tool == "label-studio":
-        content = formats.to_label_studio(questions, text_of)
-        settings: Any = formats.label_studio_config(questions, ties=ties)
+        content = formats.to_label_studio(asked, texts)
+        settings: Any = formats.label_studio_config(asked, ties=ties)
     else:
-        content = formats.to_argilla(questions, text_of)
-        settings = formats.argilla_settings(questions, ties=ties)
+        content = formats.to_argilla(asked, texts)
+        settings = formats.argilla_settings(asked, ties=ties)
     written = {out.name: content, files.companion(out, _MARK[tool]).name: settings}
-    texts = {n: one if isinstance(one, str) else files.as_text(one) for n, one in written.items()}
-    return {name: partial(files.write_text, text) for name, text in texts.items()}
+    plain = {n: one if isinstance(one, str) else files.as_text(one) for n, one in written.items()}
+    return {name: partial(files.write_text, text) for name, text in plain.items()}
 
 
 # ---------------------------------------------------------------- serve

@@ -46,6 +46,10 @@ from raters.reporting.views import as_options
 # ---------------------------------------------------------------- audit and report
 
 
+# From an export and a table to the entries of a new export.
+Fill = Callable[..., formats.Entries]
+
+
 class Part(NamedTuple):
     """Additions by `--with`: a table, which is among the facts, files, and text in its place."""
 
@@ -62,7 +66,9 @@ def audit(given: Namespace) -> None:
     with collected_warnings() as caught:
         result, page, parts, items = _audited(given)
         # Without items, labels are refused before the fit.
-        labels = {path: _labels_writer(path, items, given) for path in given.labels}
+        fill = formats.with_predictions
+        table = None if items is None else items.to_dataframe().reset_index()
+        labels = {path: _writer(path, table, fill, given) for path in given.labels}
         facts = {"settings": vars(given), "warnings": caught}
         facts |= {"with": {name: part.table for name, part in parts.items()}}
         # Figures go with a report, since drawing them takes seconds.
@@ -94,21 +100,20 @@ def _check_labels(given: Namespace) -> None:
     """Raise when labels cannot be written, before anything is fitted."""
     none: dict[str, list[Any]] = {"item": [], "label": [], "probability": []}
     for path in given.labels:
-        if path.suffix.lower() == ".json":
-            _into_export(formats.with_predictions, none, given)
-        else:
+        _writer(path, none, formats.with_predictions, given)
+        if path.suffix.lower() != ".json":
             table_format(path, written=True)
         files.check_writable(path, given, option="--labels")
 
 
-def _labels_writer(path: Path, items: Any, given: Namespace) -> Callable[[Path], object]:
-    """Writer of labels with their probabilities: as a table, or into the export that was read."""
+def _writer(path: Path, table: Any, fill: Fill, given: Namespace) -> files.Writer:
+    """Writer of a table, or of the export that was read with what the table says."""
     if path.suffix.lower() != ".json":
-        return partial(write_table, items.to_dataframe().reset_index())
-    return partial(files.write_text, _into_export(formats.with_predictions, items, given))
+        return partial(write_table, table)
+    return partial(files.write_text, _into_export(fill, table, given))
 
 
-def _into_export(fill: Callable[..., list[dict[str, Any]]], table: Any, given: Namespace) -> str:
+def _into_export(fill: Fill, table: Any, given: Namespace) -> str:
     """JSON of the export that was read, with what a table says."""
     content = content_of(given.file)
     if given.file.suffix.lower() == ".json":  # Numbers as they are: tables keep their digits.
@@ -380,22 +385,16 @@ def _write_board(board: Any, path: Path) -> None:
 
 def suggest(given: Namespace) -> None:
     """Choose questions under a fit."""
-    as_tasks = given.out is not None and given.out.suffix.lower() == ".json"
-    if as_tasks:  # Whether the export can hold them, before anything is fitted.
-        _into_export(formats.relabel_queue, {"item": [], "by": []}, given)
-        files.check_writable(given.out, given)
-    else:
-        files.check_outputs(given)
+    files.check_outputs(given, (".json",))
+    if given.out is not None:  # Whether an export can hold them, before anything is fitted.
+        _writer(given.out, {"item": [], "by": []}, formats.relabel_queue, given)
     with collected_warnings():
         task, (policy,) = task_of(given, Policy())
         pool = _pool_of(task.program, **pool_options(given))
         result = task.fit(log_likelihood=False)
         table = _questions(task, result, pool, policy=policy, batch_size=given.batch_size)
     if given.out is not None:
-        write = partial(write_table, table)
-        if as_tasks:
-            tasks = _into_export(formats.relabel_queue, table, given)
-            write = partial(files.write_text, tasks)
+        write = _writer(given.out, table, formats.relabel_queue, given)
         files.write_file(given.out, write, given.force)
         note(f"wrote {len(table)} questions to {given.out}", given.quiet)
     show(table)

@@ -29,7 +29,8 @@ from raters.reporting.files import write_csv
 from raters.reporting.views import as_options
 
 # Writers of files by name.
-Files = dict[str, Callable[[Path], object]]
+Writer = Callable[[Path], object]
+Files = dict[str, Writer]
 # In each folder, the files that raters wrote there.
 MANIFEST = ".raters-files.json"
 
@@ -101,9 +102,7 @@ def read_result(path: Path) -> xr.DataTree:
                 return result
             raise ValueError
     except (OSError, ValueError, KeyError) as error:
-        raise DataError(
-            f"{str(path)!r} is no netCDF of raters fit; give what that wrote"
-        ) from error
+        raise DataError(f"{str(path)!r} is no netCDF; give what raters fit wrote") from error
 
 
 # ---------------------------------------------------------------- what is written
@@ -173,17 +172,13 @@ def to_netcdf(result: xr.DataTree, path: Path) -> None:
         raise OSError(f"the netCDF file cannot be written ({error})") from error
 
 
-def write_file(
-    path: Path, write: Callable[[Path], object], force: bool = False, quiet: bool = True
-) -> None:
+def write_file(path: Path, write: Writer, force: bool = False, quiet: bool = True) -> None:
     """Write one file whole, or not at all; and say so."""
     write_folder(path.parent, {path.name: write}, force)
     note(f"wrote {path}", quiet)
 
 
-def write_folder(
-    folder: Path, files: Files, force: bool = False, *, whole: bool = False
-) -> list[str]:
+def write_folder(folder: Path, files: Files, force: bool = False, whole: bool = False) -> list[str]:
     """Write several files into a folder, all or none; those of an earlier run that are not written
     again go where the folder is `whole`. An interrupt waits until they are written."""
     interrupts: list[object] = []

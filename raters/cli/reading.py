@@ -255,9 +255,7 @@ def read_given(given: Namespace, fitted: Model[Any] | None = None) -> tuple[Mode
     if fitted is not None:
         kinds = tuple(kind for kind in kinds if kind.data is fitted.data_type)
     of_data = named.data_type if isinstance(named, Model) else None
-    wanted = [
-        kind for kind in kinds if kind is asked or named in kind.models or kind.data is of_data
-    ]
+    wanted = [one for one in kinds if one is asked or named in one.models or one.data is of_data]
     shapes = shapes_of(kinds, wanted)
     (repeats,) = given.roles.pop("repeats", [None])
     table = opened(given.file, shapes, given.roles, given.control)

@@ -9,10 +9,14 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import expit
 
-from raters.datasets.crowds import Truth, check_amount, check_sizes, draw_kinds
+from raters.datasets.crowds import Codes, Rng, Truth, check_sizes, draw_kinds
 from raters.errors import refuse
 from raters.errors.validation import checked, finite, numbers
 from raters.judgements.comparisons import Comparisons
+
+Sides = Int[np.ndarray, "2 row"]
+Flags = Bool[np.ndarray, " row"]
+Values = Float[np.ndarray, " name"]
 
 
 class GeneratedVotes(NamedTuple):
@@ -158,10 +162,9 @@ def preference_types(
         ``votes``, and ``truth`` with ``reward`` (item, type), centred within each type; ``type``
         (annotator; codes); and ``type_weight`` (type), the realised shares.
     """
-    check_sizes(2, num_items=num_items)
-    check_sizes(num_annotators=num_annotators, votes_each=votes_each, num_types=num_types)
-    check_amount("num_annotators", num_annotators, num_annotators * votes_each)
-    check_amount("num_items", num_items, num_items * num_types)
+    check_sizes(2, num_items * num_types, num_items=num_items)
+    check_sizes(amount=num_annotators * votes_each, num_annotators=num_annotators)
+    check_sizes(votes_each=votes_each, num_types=num_types)
     probs = _type_probs(weights, num_types)
     rng = np.random.default_rng(seed)
     reward = rng.normal(0, 2.0, (num_items, num_types))
@@ -199,8 +202,7 @@ def preference_bandit(num_annotators: int = 200, *, seed: int) -> GeneratedVotes
         sides); and ``truth`` with ``type`` (annotator; codes), ``type_weight`` (type; the realised
         shares), ``reward`` (arm, type; expected), and ``coefficient`` (feature, type).
     """
-    check_sizes(num_annotators=num_annotators)
-    check_amount("num_annotators", num_annotators, 10 * num_annotators)
+    check_sizes(amount=10 * num_annotators, num_annotators=num_annotators)
     arms = 3
     rng = np.random.default_rng(seed)
     of_type = rng.choice(arms, num_annotators, p=_type_probs((0.6, 0.3, 0.1), arms))
@@ -234,9 +236,7 @@ def _realised(of_type: Int[np.ndarray, " annotator"], num_types: int) -> Float[n
     return np.bincount(of_type, minlength=num_types) / len(of_type)
 
 
-def _generator(
-    num_items: int, num_annotators: int, num_votes: int, seed: int
-) -> np.random.Generator:
+def _generator(num_items: int, num_annotators: int, num_votes: int, seed: int) -> Rng:
     """Check the sizes, and return the generator."""
     check_sizes(2, num_items=num_items)
     check_sizes(num_annotators=num_annotators, num_votes=num_votes)
@@ -244,11 +244,11 @@ def _generator(
 
 
 def _votes(
-    rng: np.random.Generator,
-    reward: Float[np.ndarray, " item"],
-    competence: Float[np.ndarray, " annotator"],
+    rng: Rng,
+    reward: Values,
+    competence: Values,
     num_votes: int,
-    position_bias: Float[np.ndarray, " annotator"] | None = None,
+    position_bias: Values | None = None,
 ) -> GeneratedVotes:
     """Draw votes on uniform pairs of distinct items by uniform annotators."""
     sides = first, second = _pairs(rng, len(reward), num_votes)
@@ -265,21 +265,16 @@ def _votes(
     return GeneratedVotes(votes.aggregate(), truth)
 
 
-def _pairs(rng: np.random.Generator, num_items: int, number: int) -> Int[np.ndarray, "2 row"]:
+def _pairs(rng: Rng, num_items: int, number: int) -> Sides:
     """Uniform pairs of distinct items."""
     first = rng.integers(num_items, size=number)
     return np.stack([first, (first + rng.integers(1, num_items, size=number)) % num_items])
 
 
 def _comparisons(
-    sides: Int[np.ndarray, "2 row"],
-    annotator: Int[np.ndarray, " row"],
-    wins: Bool[np.ndarray, " row"],
-    items: Iterable[Any],
-    num_annotators: int,
-    **more: Any,
+    sides: Sides, annotator: Codes, wins: Flags, items: Iterable[Any], number: int, **more: Any
 ) -> Comparisons:
     """Votes, one a row."""
     first, second, by = (codes.astype(np.int32) for codes in (*sides, annotator))
-    names = tuple(items), tuple(range(num_annotators))
+    names = tuple(items), tuple(range(number))
     return Comparisons(first, second, by, wins.astype(np.float32), None, *names, **more)

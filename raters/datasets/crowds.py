@@ -30,25 +30,20 @@ _KINDS = {"careless": "careless", "adversaries": "adversary"}
 
 # The generating values, by the names that the models give them.
 Truth = dict[str, np.ndarray]
+Rng = np.random.Generator
+PerAnnotator = Shaped[np.ndarray, " annotator"]
+Codes = Int[np.ndarray, " row"]
 
 
-def check_sizes(least: int = 1, **sizes: int) -> None:
-    """Check whole numbers of at least `least`, none of which is too large for memory."""
+def check_sizes(least: int = 1, amount: int = 0, **sizes: int) -> None:
+    """Check whole numbers of at least `least`, and that memory holds them, and so many values."""
     for name, size in sizes.items():
         whole(name, size, least)
-        check_amount(name, size, size)
+        if (number := max(size, amount)) > _MOST:
+            refuse(name, size, f"makes {number:,} values", f"there may be {_MOST:,} at most")
 
 
-def check_amount(name: str, size: int, amount: int) -> None:
-    """Check that the number of values that a size leads to is not too large for memory."""
-    if amount > _MOST:
-        problem = "is too large" if amount == size else f"makes {amount:,} values"
-        refuse(name, size, problem, f"there may be {_MOST:,} at most")
-
-
-def draw_kinds(
-    rng: np.random.Generator, num_annotators: int, **shares: float
-) -> Shaped[np.ndarray, " annotator"]:
+def draw_kinds(rng: Rng, num_annotators: int, **shares: float) -> PerAnnotator:
     """Draw the kind of each annotator: these shares of each kind, and the others competent."""
     if min(shares.values()) < 0 or sum(shares.values()) >= 1:
         others = ", ".join(f"`{other}` {share:g}" for other, share in shares.items())
@@ -61,9 +56,9 @@ def draw_kinds(
     return rng.permutation(kinds)
 
 
-def _read(container: Any, names: Mapping[str, int], **table: np.ndarray) -> Any:
-    """Judgements of columns by role, with so many names."""
-    named = {role: range(size) for role, size in names.items()}
+def _read(container: Any, names: Mapping[str, Any], **table: np.ndarray) -> Any:
+    """Judgements of columns by role, with these names, or so many."""
+    named = {role: range(of) if isinstance(of, int) else of for role, of in names.items()}
     return container.from_frame(table, **{role: role for role in table}, **named)
 
 
@@ -143,13 +138,12 @@ def label_crowd(
     >>> labels.num_labels, int((truth["kind"] == "spammer").sum())
     (1000, 2)
     """
-    check_sizes(num_items=num_items, num_annotators=num_annotators, labels_per_item=labels_per_item)
-    whole("num_classes", num_classes, least=2)
-    whole("num_features", num_features, least=0)
+    check_sizes(amount=num_items * max(labels_per_item, num_features), num_items=num_items)
+    check_sizes(num_annotators=num_annotators, labels_per_item=labels_per_item)
+    check_sizes(2, num_annotators * num_classes**2, num_classes=num_classes)
+    check_sizes(0, num_features=num_features)
     share("accuracy", accuracy)
     at_most("labels_per_item", labels_per_item, num_annotators, "annotators")
-    check_amount("num_items", num_items, num_items * max(labels_per_item, num_features))
-    check_amount("num_classes", num_classes, num_annotators * num_classes**2)
     rng = np.random.default_rng(seed)
     prevalence = rng.dirichlet(np.full(num_classes, 5.0))
     true_class = rng.choice(num_classes, num_items, p=prevalence)
@@ -170,7 +164,7 @@ def label_crowd(
 
 
 def _confusion(
-    rng: np.random.Generator, kind: str, num_classes: int, accuracy: float
+    rng: Rng, kind: str, num_classes: int, accuracy: float
 ) -> Float[np.ndarray, "true_class label"]:
     """Draw an annotator's confusion matrix."""
     if kind == "spammer":
@@ -180,9 +174,7 @@ def _confusion(
     return np.stack([rng.dirichlet(10 * row) for row in mean])
 
 
-def _asked(
-    rng: np.random.Generator, num_items: int, num_annotators: int, each: int
-) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, " row"]]:
+def _asked(rng: Rng, num_items: int, num_annotators: int, each: int) -> tuple[Codes, Codes]:
     """Items and random annotators of them, a row for each judgement."""
     annotator = np.argsort(rng.random((num_items, num_annotators)), axis=1)[:, :each]
     return np.repeat(np.arange(num_items), each), annotator.ravel()
@@ -219,11 +211,10 @@ def rating_crowd(
         (annotator): "competent", "guesser" or "adversary", and ``threshold`` (annotator, step).
     """
     check_sizes(num_annotators=num_annotators, ratings_per_item=ratings_per_item)
-    check_sizes(num_items=num_items)
+    check_sizes(amount=num_items * ratings_per_item, num_items=num_items)
     whole("num_levels", num_levels, least=2)
     at_most("num_levels", num_levels, MOST_LEVELS, "levels")
     at_most("ratings_per_item", ratings_per_item, num_annotators, "annotators")
-    check_amount("num_items", num_items, num_items * ratings_per_item)
     rng = np.random.default_rng(seed)
     kind = draw_kinds(rng, num_annotators, guessers=guessers, adversaries=adversaries)
     competence = _competence(rng, kind)
@@ -236,17 +227,14 @@ def rating_crowd(
     below = np.pad(np.cumsum(threshold, axis=1), ((0, 0), (1, 0)))
     utility = np.arange(num_levels) * location[:, None] - below[annotator]
     level = np.argmax(utility + rng.gumbel(size=utility.shape), axis=1)
-    names = {"items": range(num_items), "annotators": range(num_annotators)}
-    table = {"item": item, "annotator": annotator, "rating": 1 + level}
-    roles: dict[str, Any] = {role: role for role in table} | names
-    ratings = Ratings.from_frame(table, **roles, levels=range(1, num_levels + 1))
+    levels = range(1, num_levels + 1)
+    names = {"items": num_items, "annotators": num_annotators, "levels": levels}
+    ratings = _read(Ratings, names, item=item, annotator=annotator, rating=1 + level)
     truth = {"reward": reward, "competence": competence, "severity": severity}
     return GeneratedRatings(ratings, truth | {"threshold": threshold, "kind": kind})
 
 
-def _competence(
-    rng: np.random.Generator, kind: Shaped[np.ndarray, " annotator"]
-) -> Float[np.ndarray, " annotator"]:
+def _competence(rng: Rng, kind: PerAnnotator) -> PerAnnotator:
     """Draw competences about 1; those of guessers are 0, and of adversaries −1."""
     competent = np.clip(rng.normal(1.0, 0.25, len(kind)), 0.3, None)
     return np.select([kind == "guesser", kind == "adversary"], [0, -1], competent)
@@ -290,7 +278,8 @@ def ranking_crowd(
         (annotator): "competent", "guesser" or "adversary".
     """
     check_sizes(num_annotators=num_annotators, rankings_per_annotator=rankings_per_annotator)
-    check_sizes(2, num_items=num_items, set_size=set_size)
+    number = num_annotators * rankings_per_annotator
+    check_sizes(2, number * num_items, num_items=num_items, set_size=set_size)
     at_most("set_size", set_size, num_items, "items")
     depth = places
     if depth is None:
@@ -298,8 +287,6 @@ def ranking_crowd(
     whole("places", depth)
     of_set = "items in a set beside the worst" if best_worst else "items in a set"
     at_most("places", depth, set_size - best_worst, of_set)
-    number = num_annotators * rankings_per_annotator
-    check_amount("num_annotators", num_annotators, number * num_items)
     rng = np.random.default_rng(seed)
     kind = draw_kinds(rng, num_annotators, guessers=guessers, adversaries=adversaries)
     competence = _competence(rng, kind)
@@ -357,15 +344,14 @@ def choice_crowd(
         with a spread also ``own_coefficient`` (annotator, feature).
     """
     check_sizes(num_choosers=num_choosers, choices_per_chooser=choices_per_chooser)
-    check_sizes(num_features=num_features)
+    number = num_choosers * choices_per_chooser
+    check_sizes(amount=number * num_alternatives * num_features, num_features=num_features)
     check_sizes(2, num_alternatives=num_alternatives)
     for name, value, end in (("available", available, 1), ("correlation", correlation, 0)):
         if value != end:
             share(name, value)
     if spread != 0:
         positive("spread", spread)
-    number = num_choosers * choices_per_chooser
-    check_amount("num_choosers", num_choosers, number * num_alternatives * num_features)
     rng = np.random.default_rng(seed)
     constant = rng.normal(0.0, 0.7, num_alternatives)
     coefficient = rng.normal(0.0, 1.0, num_features)
@@ -419,10 +405,9 @@ def response_crowd(
         ``responses``, and ``truth`` with ``ability`` and ``kind`` (person; "competent" or
         "guesser"), and ``difficulty`` and ``discrimination`` (item).
     """
-    check_sizes(num_persons=num_persons, num_items=num_items)
+    check_sizes(amount=num_persons * num_items, num_persons=num_persons, num_items=num_items)
     if asked != 1:
         share("asked", asked)
-    check_amount("num_persons", num_persons, num_persons * num_items)
     rng = np.random.default_rng(seed)
     kind = draw_kinds(rng, num_persons, guessers=guessers)
     ability, difficulty = rng.normal(size=num_persons), rng.normal(size=num_items)
@@ -488,10 +473,7 @@ def demonstration_crowd(
     reward = rationality[:, None, None] * mdp.reward(coefficient)
     with jax.enable_x64(True):
         policy = np.exp(np.asarray(log_soft_policy(jnp.asarray(reward), Dynamics.of(mdp))))
-    size = {"trajectories": num_trajectories, "steps": num_steps}
-    walk_seed = int(rng.integers(2**31))
-    demonstrations = Demonstrations.rollouts(
-        mdp, policy, **size, seed=walk_seed, annotators=range(num_annotators)
-    )
+    walk = {"trajectories": num_trajectories, "steps": num_steps, "seed": int(rng.integers(2**31))}
+    demonstrations = Demonstrations.rollouts(mdp, policy, **walk, annotators=range(num_annotators))
     truth = {"coefficient": coefficient, "rationality": rationality, "kind": kind}
     return GeneratedDemonstrations(demonstrations, truth)

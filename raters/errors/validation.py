@@ -65,8 +65,7 @@ def numbers(
         none = array.dtype == object and any(one is None for one in array.flat)
         if array.dtype.kind != "c" and not none:
             return array.astype(np.float64)
-    problem, expected = "is no array of numbers", "give numbers, in rows of one length"
-    return refuse_data(name, value, problem, expected, instead=f"{name}={such}")
+    return refuse_data(name, value, "is no array of numbers", "give one", instead=f"{name}={such}")
 
 
 def places(name: str, index: Any, size: int) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 from unicodedata import east_asian_width
 
@@ -113,12 +112,7 @@ def grid(figure: Figure, number: int, columns: int) -> list[Axes]:
 
 
 def collected(
-    data: xr.Dataset,
-    figure: Figure,
-    panels: Sequence[Axes],
-    axis: str = "panel",
-    names: Sequence[Any] | np.ndarray = (),
-    columns: int = 1,
+    data: Any, figure: Figure, panels: Any, axis: str = "panel", names: Any = (), columns: int = 1
 ) -> Plots:
     """Return the plot collection of a figure with one panel, or with one for each of `names`."""
     boxes = np.empty(1 + len(panels), object)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
-from scipy.special import rel_entr
+from scipy.special import rel_entr, softmax
 
 from raters.alignment.checks import warn_unconverged
 from raters.errors import refuse_data
@@ -84,53 +84,35 @@ def gail(
     if not good.any():
         refuse_data("demonstrator", problem="is all 0", expected="it must have a positive entry")
     good = good / good.sum()
-    policy, step_size = uniform_policy(mdp), 1.0
+    policy, size = uniform_policy(mdp), 1.0
     learned = _occupied(mdp, policy)
     history = [_divergence(good, learned)]
     while len(history) <= steps and history[-1] > tolerance:
-        better = _better(mdp, good, policy, learned, history[-1], step_size)
-        if better is None:
+        # -log(1 - h) = log(1 + rho_E / rho_pi), the same where the learner has never been.
+        reward = np.log1p(good / np.maximum(learned, 1e-300))
+        # Less its mean: where nothing is discounted a longer walk has a larger share of what is
+        # divided by the sum of the occupancy. Elsewhere that sum is the same for all policies.
+        reward = reward - (learned * reward).sum()
+        gain = backed_up(mdp, reward, values_of(mdp, reward, policy))
+        for _ in range(_HALVINGS):
+            with np.errstate(divide="ignore"):
+                moved = softmax(np.log(policy) + size * gain, axis=1)
+            after = _occupied(mdp, moved)
+            if _divergence(good, after) < history[-1]:
+                break
+            size /= 2
+        else:
             break
-        policy, learned, step_size = better
+        policy, learned, size = moved, after, 2 * size
         history.append(_divergence(good, learned))
         if len(history) > 10 and history[-11] - history[-1] < tolerance / 10:
             break
     else:
         if history[-1] > tolerance:
-            warn_unconverged(
-                f"the divergence, {history[-1]:.3g} nats, still falls; take more steps"
-            )
+            warn_unconverged(f"the divergence, {history[-1]:.3g} nats, falls; take more steps")
     with np.errstate(divide="ignore", invalid="ignore"):
         logits = np.log(good) - np.log(learned)
     return Adversarial(policy, logits, history[-1], np.array(history))
-
-
-def _better(
-    mdp: MDP,
-    good: PerAction,
-    policy: PerAction,
-    learned: PerAction,
-    divergence: float,
-    step_size: float,
-) -> tuple[PerAction, PerAction, float] | None:
-    """A policy of less divergence, its occupancy, and the size of the next step."""
-    # -log(1 - h) = log(1 + rho_E / rho_pi), the same where the learner has never been.
-    ratio = good / np.maximum(learned, 1e-300)
-    reward = np.log1p(ratio)
-    # Less its mean: where nothing is discounted a longer walk has a larger share of what is divided
-    # by the sum of the occupancy. Elsewhere that sum is the same for all policies.
-    reward = reward - (learned * reward).sum()
-    gain = backed_up(mdp, reward, values_of(mdp, reward, policy))
-    for _ in range(_HALVINGS):
-        with np.errstate(divide="ignore"):
-            logits = np.log(policy) + step_size * gain
-        moved = np.exp(logits - logits.max(1, keepdims=True))
-        moved /= moved.sum(1, keepdims=True)
-        after = _occupied(mdp, moved)
-        if _divergence(good, after) < divergence:
-            return moved, after, 2 * step_size
-        step_size /= 2
-    return None
 
 
 def _occupied(mdp: MDP, policy: PerAction) -> PerAction:
@@ -139,9 +121,7 @@ def _occupied(mdp: MDP, policy: PerAction) -> PerAction:
     return np.asarray(visits / visits.sum())
 
 
-def _divergence(
-    good: Float[np.ndarray, "state action"], learned: Float[np.ndarray, "state action"]
-) -> float:
+def _divergence(good: PerAction, learned: PerAction) -> float:
     """Jensen–Shannon divergence in nats."""
     middle = (good + learned) / 2
     return float(max((rel_entr(good, middle) + rel_entr(learned, middle)).sum() / 2, 0.0))

@@ -14,7 +14,7 @@ from raters.errors import DataError, refuse, refuse_data
 from raters.errors.validation import checked, is_number
 from raters.imitation._checks import as_features, features_of
 from raters.imitation.planning import Plan, soft_plan
-from raters.imitation.values import PerFeature, PerState, visits_of, walk
+from raters.imitation.values import PerFeature, visits_of, walk
 from raters.judgements import MDP
 
 # Steps of Newton's method, and error of the feature expectations, relative to the largest.
@@ -46,11 +46,9 @@ class Objective(NamedTuple):
     plan: Plan
 
 
-def maxent_objective(
-    mdp: MDP, theta: PerFeature, target: PerFeature, values: PerState | None = None
-) -> Objective:
-    """Log-likelihood that `maxent_irl` maximises, from values of states that may be near."""
-    plan = soft_plan(mdp, mdp.features @ theta, values=values, tolerance=1e-12)
+def maxent_objective(mdp: MDP, theta: PerFeature, target: PerFeature) -> Objective:
+    """Log-likelihood that `maxent_irl` maximises."""
+    plan = soft_plan(mdp, mdp.features @ theta)
     value = float(theta @ target - mdp.start @ plan.state_values)
     return Objective(value, target - features_of(mdp, visits_of(mdp, plan.policy)), plan)
 
@@ -165,12 +163,11 @@ def _moved(
     """Weights further along a step with a larger objective, halved until it is."""
     before = at.value - penalty / 2 * theta @ theta
     expected = step @ (at.gradient - penalty * theta)
-    values = at.plan.state_values if mdp.discount < 1 else None
     for halving in range(_HALVINGS):
         size = 0.5**halving
         other = theta + size * step
         try:
-            after = maxent_objective(mdp, other, target, values)
+            after = maxent_objective(mdp, other, target)
         except DataError:  # beyond where soft values are finite
             continue
         gain = after.value - penalty / 2 * other @ other - before

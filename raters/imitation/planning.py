@@ -17,8 +17,8 @@ from raters.judgements import MDP
 
 # Actions whose values differ by less, relative to the largest, are tied.
 _TIE = 1e-10
-# Relative error of values below which one that grows is of rounding.
-_ROUNDING = 1e-8
+# Relative errors of values: that to stop at, and below which one that grows is of rounding.
+_EXACT, _ROUNDING = 1e-12, 1e-8
 # Rounds of policy iteration. Each takes off digits as Newton's method does.
 _MOST = 1000
 
@@ -113,25 +113,16 @@ def _ending(mdp: MDP, best: Bool[np.ndarray, "state action"]) -> Int[np.ndarray,
     return np.asarray(chosen)
 
 
-def soft_plan(
-    mdp: MDP,
-    reward: PerAction,
-    temperature: float = 1.0,
-    tolerance: float = 1e-10,
-    values: PerState | None = None,
-) -> Plan:
-    """The soft-optimal policy, from values that may be near already, by Newton's method on the
-    equation of V: each round solves linear equations for the values of a policy."""
-    policy = uniform_policy(mdp)
-    if values is not None:
-        policy = _softened(mdp, reward, values, temperature).policy
-    before = np.inf
+def soft_plan(mdp: MDP, reward: PerAction, temperature: float = 1.0) -> Plan:
+    """The soft-optimal policy, by Newton's method on the equation of V: each round solves linear
+    equations for the values of a policy."""
+    policy, before = uniform_policy(mdp), np.inf
     for _ in range(_MOST):
         values = _valued(mdp, reward + temperature * entr(policy).sum(1, keepdims=True), policy)
         plan = _softened(mdp, reward, values, temperature)
         error = np.abs(plan.state_values - values).max() / max(1.0, float(np.abs(values).max()))
         # The error falls quadratically, until rounding stops it.
-        if error <= tolerance or before <= error <= _ROUNDING:
+        if error <= _EXACT or before <= error <= _ROUNDING:
             return plan
         before, policy = error, plan.policy
     raise _endless("grows for ever with the entropy")

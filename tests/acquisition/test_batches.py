@@ -115,11 +115,14 @@ def test_sampled_configurations_come_near_the_exact_ones():
     """With 4,096 sampled configurations of four answers the information of a fifth is within .01
     bits (5 standard errors)."""
     exact, sampled = (BatchBald(configurations=4096).chooser(task()) for _ in range(2))
-    sampled.chance, sampled.given = np.full(4096, 1 / 4096), np.repeat(sampled.given, 4096, 1)
+    sampled.p_configuration, sampled.given = (
+        np.full(4096, 1 / 4096),
+        np.repeat(sampled.given, 4096, 1),
+    )
     for row in choose(BatchBald(), 4):
         exact.take(row)
         sampled.take(row)
-    assert len(sampled.chance) == 4096
+    assert len(sampled.p_configuration) == 4096
     np.testing.assert_allclose(sampled.gain(), exact.gain(), atol=0.01)
 
 

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Int
 
 from raters.acquisition.campaign import journal as journals
 from raters.acquisition.campaign.fits import Fits
 from raters.acquisition.campaign.journal import Journal, Question, Seen, Snapshot, TellResult
 from raters.acquisition.campaign.ledger import Account, Decision, Ledger, Stream
-from raters.acquisition.campaign.settings import GivenRule, Setup, rebuilt, stored_data
+from raters.acquisition.campaign.settings import Rule, Setup, rebuilt, stored_data
 from raters.acquisition.campaign.stopping import ExpectedAccuracy, ExpectedTau, OrderIsRight, Stop
 from raters.acquisition.policy import Policy, chooses_at_random
 from raters.acquisition.posterior import Posterior
@@ -130,7 +129,7 @@ class Campaign:
         data: Judgements | None = None,
         budget: float | None = None,
         again: bool | None = None,
-        stop: GivenRule = None,
+        stop: Rule = None,
         seed: int = 0,
     ) -> None:
         check_model(model)
@@ -159,7 +158,7 @@ class Campaign:
         *,
         batch_size: int | None = None,
         budget: float | None = None,
-        stop: GivenRule = None,
+        stop: Rule = None,
     ) -> Campaign:
         """Reopen a campaign, with everything read from its journal, and maybe new values of these
         settings; ``budget=math.inf`` and ``stop=False`` remove them. Models, back-ends and policies
@@ -233,9 +232,7 @@ class Campaign:
         rows, _, scores, _ = zip(*questions, strict=True) if questions else ([],) * 4
         return self._ledger.table(ids, rows, scores)
 
-    def _choose(
-        self, account: Account, size: int, judges: Int[np.ndarray, " annotator"]
-    ) -> list[Question]:
+    def _choose(self, account: Account, size: int, judges: pools.Codes) -> list[Question]:
         """Choose at most `size` questions to these annotators."""
         ledger, snapshot = self._ledger, account.snapshot
         if self._why_done(account) is not None:

@@ -44,15 +44,11 @@ class Fits:
     def posterior(self, answers: Outcomes, data: Judgements, batch_size: int) -> Posterior:
         """Return the posterior given these answers, which are in `data` with earlier judgements."""
         if self._current is None or not np.array_equal(self._current[0], answers, equal_nan=True):
-            # Rows of count 0 up to a power of two: growing data share compiled functions.
-            padded = data.padded(pad_to(data.num_rows))
-            posterior = self._weighted(answers, data, padded, batch_size)
-            self._current = answers, posterior or self._refit(answers, data, padded)
+            posterior = self._weighted(answers, data, batch_size)
+            self._current = answers, posterior or self._refit(answers, data)
         return self._current[1]
 
-    def _weighted(
-        self, answers: Outcomes, data: Judgements, padded: Judgements, batch_size: int
-    ) -> Posterior | None:
+    def _weighted(self, answers: Outcomes, data: Judgements, batch_size: int) -> Posterior | None:
         """Return the draws of the last fit, weighted; None when another fit is due."""
         if self._fitted is None:
             if data.num_rows > np.isfinite(answers).sum():  # there are earlier judgements
@@ -67,15 +63,15 @@ class Fits:
             return None
         if not new.any():
             return posterior
-        weighted = posterior.after(padded)
+        weighted = posterior.after(padded(data))
         return weighted if weighted.effective_draws >= _LEAST_SHARE * weighted.weight.size else None
 
-    def _refit(self, answers: Outcomes, data: Judgements, padded: Judgements) -> Posterior:
-        program = Program(self._model, padded)
+    def _refit(self, answers: Outcomes, data: Judgements) -> Posterior:
+        program = Program(self._model, padded(data))
         if self._backend.why_not(program):
             # A mixture needs as many annotators as types: until they have answered, draws of the
             # prior are used.
-            return prior(self._model, self._pool, self._seed).after(padded)
+            return prior(self._model, self._pool, self._seed).after(program.data)
         seed = seed_of(self._seed, 1, 1 + int(np.isfinite(answers).sum()))
         check_whole(data)
         with warnings.catch_warnings():
@@ -103,6 +99,11 @@ class Fits:
             posterior = dataclasses.replace(posterior, independent=ess)
         self._fitted = answers, posterior
         return posterior
+
+
+def padded(data: Judgements) -> Judgements:
+    """Rows of count 0 up to a power of two: growing data share compiled functions."""
+    return data.padded(pad_to(data.num_rows))
 
 
 def several_draws(backend: Backend, number: int | None = None) -> int:

@@ -9,7 +9,7 @@ import sqlite3
 import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -85,13 +85,10 @@ _COLUMNS += [(name, "?") for name in ("withdrawn", "answered", "open")]
 
 def journal_path(path: Any) -> Path:
     """The path of a journal; `DataError` for what can be none."""
-    try:
-        possible = isinstance(path, (str, Path)) and b"\0" not in os.fsencode(path)
-    except UnicodeError:  # half a character, which no system has in a path
-        possible = False
-    if not possible:
-        refuse_data("path", path, expected="it must be the path of a file")
-    return Path(path)
+    with suppress(UnicodeError):  # of half a character, which no system has in a path
+        if isinstance(path, (str, Path)) and b"\0" not in os.fsencode(path):
+            return Path(path)
+    return refuse_data("path", path, expected="it must be the path of a file")
 
 
 class Journal:
@@ -105,18 +102,17 @@ class Journal:
             such = f"rt.Campaign({str(path)!r}, model, pool)"
             refuse_data("path", str(path), problem, "start a campaign first", instead=such)
         with transaction(self.path) as db:
-            (application,) = db.execute("PRAGMA application_id").fetchone()
-            (version,) = db.execute("PRAGMA user_version").fetchone()
+            names = "application_id", "user_version", "quick_check(1)", "page_size"
+            states = [db.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+            application, version, verdict, page_size = states
             if (application, version) != (_APPLICATION, _FORMAT):
                 problem = "is no journal of this version of raters"
                 refuse_data("path", str(path), problem, "name the file of a campaign")
-            (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
-            (page_size,) = db.execute("PRAGMA page_size").fetchone()
             if verdict != "ok" or self.path.stat().st_size % page_size:
                 raise self.damaged(verdict if verdict != "ok" else "its end is missing")
             # Read now: a fault on the way to it after a write would look as if nothing was written.
             facts = db.execute("SELECT name, value FROM fact").fetchall()
-            self.identity, self.tag = _named(facts, "identity/"), dict(facts)["tag"]
+            self.identity, self.tag = named(facts, "identity/"), dict(facts)["tag"]
 
     @classmethod
     def start(
@@ -150,7 +146,7 @@ class Journal:
     def settings(self) -> dict[str, str]:
         """Texts that may change from one session to the next, by name."""
         with transaction(self.path) as db:
-            return _named(db.execute("SELECT name, value FROM fact"), "setting/")
+            return named(db.execute("SELECT name, value FROM fact"), "setting/")
 
     @cached_property
     def parts(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
@@ -290,9 +286,9 @@ class Journal:
         return tuple(withdrawn)
 
 
-def _named(facts: Iterable[tuple[str, str]], prefix: str) -> dict[str, str]:
+def named[Fact](facts: Iterable[tuple[str, Fact]], prefix: str) -> dict[str, Fact]:
     """Facts whose names have a prefix, by the rest of their names."""
-    return {name.removeprefix(prefix): text for name, text in facts if name.startswith(prefix)}
+    return {name.removeprefix(prefix): fact for name, fact in facts if name.startswith(prefix)}
 
 
 def _now() -> str:
@@ -319,11 +315,8 @@ def transaction(
                 raise
             db.execute("COMMIT")
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last of a broken name
-        if create:
-            raise DataError(f"{str(path)!r} cannot be written: {error}") from error
         problem = f"the journal {str(path)!r} cannot be used: {error}; nothing was written"
-        such = "try again where another process has locked it, or put a copy in its place"
-        raise DataError(f"{problem}; {such}") from error
+        raise DataError(f"{problem}; try again if it is locked, or use a copy of it") from error
 
 
 def is_new(path: str | Path) -> bool:
@@ -331,11 +324,9 @@ def is_new(path: str | Path) -> bool:
     path = journal_path(path)
     if not path.is_file():
         return not path.exists()
-    try:
-        with transaction(path) as db:
-            return db.execute("SELECT * FROM sqlite_master").fetchone() is None
-    except DataError:  # Opening the journal says what is wrong.
-        return False
+    with suppress(DataError), transaction(path) as db:  # Opening the journal says what is wrong.
+        return db.execute("SELECT * FROM sqlite_master").fetchone() is None
+    return False
 
 
 def _create(path: Path, facts: Mapping[str, str], parts: Arrays) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import zlib
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from jaxtyping import Shaped
 
 from raters.acquisition.batches import Batch
 from raters.acquisition.campaign.fits import prior, several_draws
-from raters.acquisition.campaign.journal import Journal
+from raters.acquisition.campaign.journal import Journal, named
 from raters.acquisition.campaign.stopping import Stop
 from raters.acquisition.policy import AnnotatorRule, Policy, chooses_at_random
 from raters.acquisition.questions import pool as pools
@@ -27,8 +26,7 @@ from raters.model import Model
 from raters.program import Program
 
 # A rule to stop by: False for none at all, None for that of the journal.
-GivenRule = Stop | Literal[False] | None
-_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, OSError, EOFError, zlib.error)
+Rule = Stop | Literal[False] | None
 
 
 class Setup(NamedTuple):
@@ -52,9 +50,9 @@ class Setup(NamedTuple):
             backend = rebuilt(texts["backend"], Backend, "backend")
             policy = rebuilt(texts["policy"], Policy, "policy")
             return cls(model, *data, backend, policy, texts["again"] == "True", int(texts["seed"]))
-        except _UNREADABLE as error:
-            if isinstance(error, RatersError):
-                raise
+        except RatersError:
+            raise
+        except Exception as error:  # of texts and arrays that no campaign wrote
             raise journal.damaged(error) from error
 
     def identity(self) -> dict[str, str]:
@@ -70,19 +68,16 @@ class Setup(NamedTuple):
         parts = {"pool": self.pool.packed(), "data": self.base.packed()}
         return {f"{part}/{name}": parts[part][name] for part in parts for name in parts[part]}
 
-    def settings(
-        self, batch_size: int | None, budget: float | None, stop: GivenRule
-    ) -> dict[str, str]:
+    def settings(self, batch_size: int | None, budget: float | None, stop: Rule) -> dict[str, str]:
         """Text of the settings that may change; raise for rules without a meaning."""
         settings = {}
         if batch_size is not None:
             whole("batch_size", batch_size)
             settings["batch_size"] = str(batch_size)
         if budget is not None:
-            unbounded = isinstance(budget, float) and budget == math.inf
-            if not unbounded:
+            if budget != math.inf:
                 positive("budget", budget)
-            settings["budget"] = "" if unbounded else repr(float(budget))
+            settings["budget"] = "" if budget == math.inf else repr(float(budget))
         if stop is False:
             settings["stop"] = ""
         elif stop is not None:
@@ -115,9 +110,7 @@ class Setup(NamedTuple):
 def stored_data(journal: Journal, name: str) -> Any:
     """Judgements of a journal: its ``"pool"``, or its ``"data"``."""
     container: Any = imported_class(journal.identity["kind"], (Judgements,))
-    keys = [key for key in journal.parts if key.startswith(f"{name}/")]
-    arrays = {key.removeprefix(f"{name}/"): journal.parts[key] for key in keys}
-    return container.unpack(arrays, journal.identity)
+    return container.unpack(named(journal.parts.items(), f"{name}/"), journal.identity)
 
 
 def rebuilt(text: str, kind: type, name: str) -> Any:

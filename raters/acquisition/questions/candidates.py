@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Int, Num
 
 from raters.acquisition.questions.numbered import Abilities, Available, sample, shape_of, subsets
-from raters.acquisition.questions.pool import check_askable, codes_of, some_names
+from raters.acquisition.questions.pool import check_askable, codes_of, listed
 from raters.errors import refuse, refuse_data
 from raters.errors.validation import boolean, checked, seed_number, whole
 from raters.judgements.base import Judgements
@@ -306,28 +306,22 @@ def _combinations[Data: Judgements](data: Data, *, again: bool | None = None) ->
 
 def new_names(names: Iterable[Any] | None, role: str) -> tuple[Any, ...]:
     """Names where there are no judgements to take them from."""
-    return encode_names([], some_names(names, role, ordered=True), role)[1]
+    return encode_names([], listed(names, role, ordered=True), role)[1]
 
 
 def _refuse_all(parameter: str) -> NoReturn:
     refuse_data(parameter, problem="leaves nothing to ask", expected="allow more, or ask again")
 
 
-def _about(
-    pool: Judgements, field: str, names: Iterable[Any] | None
-) -> Bool[np.ndarray, " question"]:
+def _about(pool: Judgements, field: str, names: Any) -> Bool[np.ndarray, " question"]:
     """Mask of the questions about the given names alone."""
     fields = {name: axis for axis, name in pool.names.items() if axis in pool.question_axes()}
     if field not in fields:
         expected = f"choose among {', '.join(fields)}"
         refuse(field, problem="is no option of these questions", expected=expected)
-    keep = np.ones(pool.num_rows, bool)
-    if names is None:
-        return keep
-    axis = fields[field]
+    keep, axis = np.ones(pool.num_rows, bool), fields[field]
     wanted = codes_of(names, tuple(pool.coords[axis]), axis)
-    arrays = pool.arrays()
-    columns = [name for name in pool.code_columns(axis) if arrays[name][0] == pool.row]
+    columns = [name for name in pool.code_columns(axis) if name in pool.row_columns()]
     for codes in [getattr(pool, name) for name in columns] or [pool.codes(axis)]:
         there = np.isin(codes, wanted) | (np.asarray(codes) < 0)
         keep &= there.reshape(len(there), -1).all(1)
@@ -336,8 +330,7 @@ def _about(
 
 def _bodies(asked: Judgements, judge: str) -> dict[str, Num[np.ndarray, "body ..."]]:
     """Columns of what can be asked about, without the column `judge`."""
-    given = [name for name, axes in asked.arrays().items() if axes[0] == asked.row]
-    given = [name for name in given if name not in (judge, "count")]
+    given = [name for name in asked.row_columns() if name not in (judge, "count")]
     given = [name for name in given if getattr(asked, name) is not None]
     # Rows of a container of groups ascend by them.
     ordered = sorted(given, key=lambda name: asked.axis_of(name) != asked.unit)

@@ -24,7 +24,7 @@ _MOST = 1 << 25
 
 Available = Mapping[Any, Iterable[Any] | None]
 Codes = Int[np.ndarray, " question"]
-Names = Int[np.ndarray, " annotator"]
+Names = Int[np.ndarray, " name"]
 # Which of some numbered questions are to be kept.
 Keep = Callable[[Codes], Bool[np.ndarray, " question"]]
 
@@ -40,11 +40,7 @@ class Abilities(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        available: Available | None,
-        items: Int[np.ndarray, " item"],
-        judges: Names,
-        data: Comparisons | Labels,
+        cls, available: Available | None, items: Names, judges: Names, data: Comparisons | Labels
     ) -> Abilities:
         """Abilities of some annotators among some items, by the names of what each can judge."""
         check_once(available or {}, "available")

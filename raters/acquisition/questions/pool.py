@@ -20,26 +20,25 @@ def seed_of(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1)[0])
 
 
-def codes_of(
-    names: Any, known: tuple[Any, ...], role: str, parameter: str | None = None
-) -> Int[np.ndarray, " name"]:
+Codes = Int[np.ndarray, " name"]
+
+
+def codes_of(names: Any, known: tuple[Any, ...], role: str, parameter: str = "") -> Codes:
     """Codes of one name or of several, ascending; all codes for None."""
     if names is None:
         return np.arange(len(known))
     parameter = parameter or plural(role)
-    listed = some_names(names if is_list(names) else [names], role, parameter)
-    codes = match_names(np.arange(len(listed)), listed, known, role, parameter)
+    some = listed(names if is_list(names) else [names], role, parameter)
+    codes = match_names(np.arange(len(some)), some, known, role, parameter)
     return np.unique(np.asarray(codes, np.int64))
 
 
-def some_names(
-    names: Any, role: str, parameter: str | None = None, *, ordered: bool = False
-) -> tuple[Any, ...]:
+def listed(names: Any, role: str, parameter: str = "", ordered: bool = False) -> tuple[Any, ...]:
     """A list of names, at least one."""
-    listed = tuple(name_list(names, parameter or plural(role), ordered=ordered))
-    if not listed:
+    some = tuple(name_list(names, parameter or plural(role), ordered=ordered))
+    if not some:
         refuse_data(parameter or plural(role), problem="is empty", expected=f"give a {role}")
-    return listed
+    return some
 
 
 def check_askable(data: Judgements | type[Judgements], name: str) -> None:
