@@ -145,15 +145,7 @@ class Factors(Term):
         return Reason("num_dimensions", self.number, problem, expected)
 
     def warnings(self, data: Comparisons) -> tuple[str, ...]:
-        annotators = int((data.judgements_by("annotator") > 0).sum())
-        if messages := without_tastes(data):
-            return messages
-        if self.number < annotators:
-            return ()
-        return (
-            f"{annotators} annotators differ in at most {annotators} dimensions, and"
-            f" num_dimensions is {self.number}; fit fewer",
-        )
+        return without_tastes(data)
 
 
 def without_tastes(data: Comparisons) -> tuple[str, ...]:
