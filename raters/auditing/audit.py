@@ -134,12 +134,6 @@ class Audit(Tabled):
         return None if self.calibration is None else self.calibration.anchor_check
 
     @property
-    def alike(self) -> list[list[Any]]:
-        """Groups of judges who visibly are wrong together, of labels; empty where they give less
-        than a tenth of these."""
-        return [] if self.calibration is None else self.calibration.alike
-
-    @property
     def expected_wrong(self) -> float:
         """Expected number of wrong labels in `items`; NaN for comparisons."""
         return float("nan") if self.items is None else float((1 - self.items["probability"]).sum())
