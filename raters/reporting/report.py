@@ -68,15 +68,15 @@ class Report:
 
     def to_html(self) -> str:
         """One page that needs nothing else: no script, no font, no picture from elsewhere."""
-        return views.html(self.facts)
+        return views.report("html", self.facts)
 
     def to_markdown(self) -> str:
         """The short form, for a pull request or an issue; names are escaped."""
-        return views.markdown(self.facts)
+        return views.report("md", self.facts)
 
     def to_text(self, rows: int = 20) -> str:
         """Plain text of some sixty lines for a terminal, with tables of at most so many rows."""
-        return views.text(self.facts, rows)
+        return views.report("txt", self.facts, rows)
 
     def to_json(self) -> str:
         """Strict JSON. ``Report(json.loads(text))`` is the report again."""
