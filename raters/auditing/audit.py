@@ -427,7 +427,7 @@ def _measured(
     if isinstance(reference, str):
         check_crowd(reference, gold)
     elif gold is not None or len(reference) or (data.known is not None and kind.truths is not None):
-        calibration = calibrated(program, result, gold, tuple(reference), limits.level, seed)
+        calibration = calibrated(program, result, gold, reference, limits.level, seed)
         return calibration.anchor, calibration.quantities(limits), calibration
     # What judgements without true classes say is what the crowd prefers.
     quantities = (kind.quantities or _sites_of_judges)(program, result, limits)

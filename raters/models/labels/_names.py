@@ -15,6 +15,7 @@ from raters.model import OPEN_MIRROR
 
 # Class k of a world is class order[k] of the most probable one.
 Order = tuple[int, ...]
+ConfusionDraws = Float[np.ndarray, "chain draw annotator true_class label"]
 Matrices = Float[np.ndarray, "annotator true_class label"]
 Draws = Float[np.ndarray, "draw annotator true_class label"]
 Weights = Float[np.ndarray, "draw annotator true_class 1"]
@@ -28,9 +29,7 @@ _MOST_NAMES = 6
 
 
 def shares_of_names(
-    confusion: Float[np.ndarray, "chain draw annotator true_class label"],
-    prevalence: ArrayLike | None,
-    labels: ArrayLike,
+    confusion: ConfusionDraws, prevalence: ArrayLike | None, labels: ArrayLike
 ) -> dict[Order, float]:
     """Return the share of the draws in each world other than the most probable one."""
     number = confusion.shape[-1]

@@ -20,7 +20,7 @@ from raters.judgements.connection import judges_by_part, part_of
 from raters.judgements.labels import Labels
 from raters.model import Exchange, Fit, Shift, Symmetry, Values
 from raters.models.labels._classes import Classifier, Prevalence
-from raters.models.labels._names import open_names, shares_of_names
+from raters.models.labels._names import ConfusionDraws, open_names, shares_of_names
 from raters.models.mirror import least_decided
 from raters.models.settings import CheckedModel
 
@@ -153,9 +153,7 @@ def below_chance(
 
 
 def _open_names_of_a_part(
-    confusion: Float[np.ndarray, "chain draw annotator true_class label"],
-    prevalence: ArrayLike | None,
-    data: Labels,
+    confusion: ConfusionDraws, prevalence: ArrayLike | None, data: Labels
 ) -> tuple[str, ...]:
     """Warn where labels leave open which class is which, in the part of the crowd that is worst."""
     if confusion.shape[2] < data.num_annotators:  # All have the same.
