@@ -209,14 +209,14 @@ def report(
 
 def _check_same(audit: Audit | None, program: Program[Any]) -> None:
     """`SettingError` for no audit, or that of another fit."""
-    instead = "rt.report(model, result, rt.audit(model, result))"
     if audit is None:
-        refuse("audit", audit, "is missing", "pass the audit of this result", instead=instead)
-    data, names = program.data, audit.table.coords.get(program.data.judge, ())
-    same = list(map(str, getattr(names, "values", ()))) == list(map(str, data.judges))
-    if not same or (audit.fit and audit.fit != identity_of(program)):
+        problem = "is missing"
+    elif audit.fit and audit.fit != identity_of(program):
         problem = "is of another fit than `result`: of another model, or of other judgements"
-        refuse("audit", problem=problem, expected="pass the audit of this result", instead=instead)
+    else:
+        return
+    instead = "rt.report(model, result, rt.audit(model, result))"
+    refuse("audit", problem=problem, expected="pass the audit of this result", instead=instead)
 
 
 def _table(questions: xr.Dataset | pd.DataFrame | None, data: Judgements) -> pd.DataFrame | None:
