@@ -134,12 +134,6 @@ class Audit(Tabled):
         return None if self.calibration is None else self.calibration.anchor_check
 
     @property
-    def alike(self) -> list[list[Any]]:
-        """Groups of judges who visibly are wrong together, of labels; empty where they give less
-        than a tenth of these."""
-        return [] if self.calibration is None else self.calibration.alike
-
-    @property
     def expected_wrong(self) -> float:
         """Expected number of wrong labels in `items`; NaN for comparisons."""
         return float("nan") if self.items is None else float((1 - self.items["probability"]).sum())
@@ -433,7 +427,7 @@ def _measured(
     if isinstance(reference, str):
         check_crowd(reference, gold)
     elif gold is not None or len(reference) or (data.known is not None and kind.truths is not None):
-        calibration = calibrated(program, result, gold, tuple(reference), limits.level, seed)
+        calibration = calibrated(program, result, gold, reference, limits.level, seed)
         return calibration.anchor, calibration.quantities(limits), calibration
     # What judgements without true classes say is what the crowd prefers.
     quantities = (kind.quantities or _sites_of_judges)(program, result, limits)

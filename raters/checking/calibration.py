@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy  # `scipy.stats` takes a second to load: only when it is asked for
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from raters.errors import BackendError, ConvergenceWarning, DataWarning, refuse
 from raters.errors.validation import checked, whole
@@ -135,9 +135,7 @@ def _replicate(
     return {name: _rank(values, rng) for name, values in both.items()}, bool(caught)
 
 
-def _rank(
-    values: Float[np.ndarray, "entry ..."], rng: np.random.Generator
-) -> Int[np.ndarray, " ..."]:
+def _rank(values: np.ndarray, rng: np.random.Generator) -> Int[np.ndarray, " ..."]:
     """Number of the later entries below the first; ties are broken at random."""
     below, equal = (values[1:] < values[0]).sum(0), (values[1:] == values[0]).sum(0)
     return np.asarray(below + rng.integers(equal + 1))

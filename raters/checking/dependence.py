@@ -35,6 +35,10 @@ _POOLED = 2.0
 _FEWEST, _MISTAKES = 10, 3.0
 
 
+Codes = Int[np.ndarray, " item"]
+ClassProbs = Float[np.ndarray, "item true_class"]
+
+
 class NothingShared(DataError):
     """Answers that do not show whether judges err together."""
 
@@ -301,10 +305,7 @@ def _by_model(layout: Layout, result: xr.DataTree, seed: int) -> _Residuals:
 
 
 def _by_class(
-    layout: Layout,
-    truth: Int[np.ndarray, " item"] | None,
-    chances: Float[np.ndarray, "item true_class"],
-    rng: np.random.Generator,
+    layout: Layout, truth: Codes | None, chances: ClassProbs, rng: np.random.Generator
 ) -> _Residuals:
     """Answers less shares of each judge's other answers to items of a class, known or drawn."""
     observed, judge = answer_counts(layout.data), layout.judge

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -147,7 +146,8 @@ def as_result(
     log_likelihood: bool | None = None,
 ) -> xr.DataTree:
     """A result of draws, with everything that follows from them; see `fit`."""
-    facts = facts | {"model": to_json(program.model), "seed": seed, **_versions()}
+    versions = {f"{name}_version": version(name) for name in ("raters", "numpyro", "jax")}
+    facts = facts | {"model": to_json(program.model), "seed": seed, **versions}
     result = results.as_tree(program, draws, facts)
     results.add_deterministic(program, result)
     chains, num_draws = next(iter(draws.values.values())).shape[:2]
@@ -170,12 +170,6 @@ def run(program: Program[Any], backend: Backend, seed: int, **options: Any) -> D
             rng = np.random.default_rng(seed)
             draws = mode_shares.weighed(program, importance.corrected(draws, rng), rng)
         return identified(program, draws)
-
-
-@cache
-def _versions() -> dict[str, str]:
-    """Versions of the packages that made a result, which are looked up on disk."""
-    return {f"{name}_version": version(name) for name in ("raters", "numpyro", "jax")}
 
 
 def _warn_of_data(program: Program[Any]) -> None:

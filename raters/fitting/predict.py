@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int
 from scipy.special import ndtri
 
 from raters.errors import DataError, DataWarning, SettingError, refuse
@@ -323,12 +323,7 @@ def probs_of_draws(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _tables(
-    model: Model[Any],
-    left_out: bool,
-    data: Any,
-    unit: Any,
-    draws: Values,
-    keys: Key[Array, " draw"],
+    model: Model[Any], left_out: bool, data: Any, unit: Any, draws: Values, keys: Array
 ) -> tuple[Float[Array, "draw answer row"], Int[Array, "draw unit"]]:
     asked = dataclasses.replace(data, count=None)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from numpyro.primitives import CondIndepStackFrame, Messenger
+from numpyro import handlers
 
 from raters.distributions.correlated import Correlated, given_scores, normal_score
 from raters.distributions.priors import range_of, same_support
@@ -346,30 +346,23 @@ def _check_tied(group: Group, data: Together, sites: Sites) -> None:
 # ---------------------------------------------------------------- programs of the parts
 
 
-class PartOf(Messenger):  # type: ignore[misc]
+class PartOf(handlers.scope):  # type: ignore[misc]
     """Effect handler that runs the program of a part within a joint model."""
 
     def __init__(
         self, model: Any, part: str, correlation: Mapping[Group, Any], drawn: Drawn
     ) -> None:
-        super().__init__()
+        super().__init__(prefix=part, divider=".")
         self.model, self.part, self.correlation, self.drawn = model, part, correlation, drawn
 
     def process_message(self, msg: dict[str, Any]) -> None:
         """Give a site its name, its value or its distribution."""
         name = msg.get("name")
-        if name is None or msg["type"] not in ("sample", "deterministic", "plate", "param"):
+        super().process_message(msg)
+        if name is None or msg["type"] != "sample":
             return
-        prefix = f"{self.part}."
-        msg["cond_indep_stack"] = [
-            CondIndepStackFrame(prefix + frame.name, frame.dim, frame.size)
-            for frame in msg.get("cond_indep_stack", [])
-        ]
         msg["name"] = self.model.site_name(self.part, name)
-        if msg["type"] != "sample":
-            msg["name"] = prefix + name
-            return
-        msg["infer"] = _renamed(msg["infer"], prefix)
+        msg["infer"] = _renamed(msg["infer"], f"{self.part}.")
         for group in self.model.shared:
             if (self.part, name) in group and (value := self.drawn.get(group[0])) is not None:
                 msg["value"] = value.reshape(msg["fn"].shape())

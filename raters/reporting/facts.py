@@ -244,8 +244,9 @@ def _next(
     names = {name: [row[judge] for row in people if row["verdict"] == name] for name in VERDICTS}
     in_question = [row for row in people if row["verdict"] in IN_QUESTION]
     adversaries = [row[judge] for row in in_question if row.get("p_adversarial", 0.0) > 0.8]
-    alike = [] if audited is None or "family" in context.program.axes else audited.alike
-    steps += [{"code": "name_families", "families": alike}] * bool(alike)
+    calibration = None if audited is None else audited.calibration
+    if calibration is not None and calibration.alike and "family" not in context.program.axes:
+        steps.append({"code": "name_families", "families": calibration.alike})
     if not fit["settled"]:
         steps.append({"code": "fit_again", "sampler": fit["sampler"], "open": fit["open"]})
     elif not fit["exact"] and fit["sampler"] and in_question:

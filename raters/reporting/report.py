@@ -68,15 +68,15 @@ class Report:
 
     def to_html(self) -> str:
         """One page that needs nothing else: no script, no font, no picture from elsewhere."""
-        return views.html(self.facts)
+        return views.report("html", self.facts)
 
     def to_markdown(self) -> str:
         """The short form, for a pull request or an issue; names are escaped."""
-        return views.markdown(self.facts)
+        return views.report("md", self.facts)
 
     def to_text(self, rows: int = 20) -> str:
         """Plain text of some sixty lines for a terminal, with tables of at most so many rows."""
-        return views.text(self.facts, rows)
+        return views.report("txt", self.facts, rows)
 
     def to_json(self) -> str:
         """Strict JSON. ``Report(json.loads(text))`` is the report again."""
@@ -209,14 +209,14 @@ def report(
 
 def _check_same(audit: Audit | None, program: Program[Any]) -> None:
     """`SettingError` for no audit, or that of another fit."""
-    instead = "rt.report(model, result, rt.audit(model, result))"
     if audit is None:
-        refuse("audit", audit, "is missing", "pass the audit of this result", instead=instead)
-    data, names = program.data, audit.table.coords.get(program.data.judge, ())
-    same = list(map(str, getattr(names, "values", ()))) == list(map(str, data.judges))
-    if not same or (audit.fit and audit.fit != identity_of(program)):
+        problem = "is missing"
+    elif audit.fit and audit.fit != identity_of(program):
         problem = "is of another fit than `result`: of another model, or of other judgements"
-        refuse("audit", problem=problem, expected="pass the audit of this result", instead=instead)
+    else:
+        return
+    instead = "rt.report(model, result, rt.audit(model, result))"
+    refuse("audit", problem=problem, expected="pass the audit of this result", instead=instead)
 
 
 def _table(questions: xr.Dataset | pd.DataFrame | None, data: Judgements) -> pd.DataFrame | None:

@@ -29,9 +29,9 @@ _PYTHON = re.compile(
 )
 
 
-def html(facts: Mapping[str, Any]) -> str:
-    """The report as an HTML page."""
-    page = _prepared(facts)
+def report(form: str, facts: Mapping[str, Any], rows: int = _ROWS) -> str:
+    """A report as a page (``html``), or shorter as Markdown (``md``) or text (``txt``)."""
+    page = _prepared(facts) | {"most": rows, "columns_in_text": 4}
     people, sections = page["annotators"], page["sections"]
     page["first"] = people if len(people) <= _OPEN else people[:_FIRST]
     every = [*sections, *(["agreement"] if page["agreement"] else [])]
@@ -40,17 +40,7 @@ def html(facts: Mapping[str, Any]) -> str:
     # Where nobody is judged, the first is the table.
     page["open"] = drawn[: _FIGURES + (not people)]
     page["folded"] = [key for key in every if key not in page["open"]]
-    return _rendered("report.html", page | {"rows_in_html": _ROWS})
-
-
-def markdown(facts: Mapping[str, Any]) -> str:
-    """The report as Markdown, which is shorter."""
-    return _rendered("report.md", _prepared(facts))
-
-
-def text(facts: Mapping[str, Any], rows: int) -> str:
-    """The report as plain text for a terminal."""
-    return _rendered("report.txt", _prepared(facts) | {"most": rows, "columns_in_text": 4})
+    return _rendered(f"report.{form}", page)
 
 
 def board(form: str, facts: Mapping[str, Any], rows: int = _ROWS) -> str:

@@ -11,17 +11,19 @@ import numpyro
 import numpyro.distributions as dist
 import scipy.sparse
 from jaxtyping import Array, Float
+from scipy.sparse.linalg import svds
 from scipy.special import expit
 
 from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.model import Rotation, Shift, Values
 from raters.terms.base import Prepared, Term, sample_vectors
-from raters.terms.components import components
 from raters.terms.rewards import Rewards
 
 # Numbers of a draw from which on a warning says how much memory draws take.
 _MANY = 500_000
+# Up to so many entries a table is taken apart as a dense matrix.
+_DENSE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -145,15 +147,7 @@ class Factors(Term):
         return Reason("num_dimensions", self.number, problem, expected)
 
     def warnings(self, data: Comparisons) -> tuple[str, ...]:
-        annotators = int((data.judgements_by("annotator") > 0).sum())
-        if messages := without_tastes(data):
-            return messages
-        if self.number < annotators:
-            return ()
-        return (
-            f"{annotators} annotators differ in at most {annotators} dimensions, and"
-            f" num_dimensions is {self.number}; fit fewer",
-        )
+        return without_tastes(data)
 
 
 def without_tastes(data: Comparisons) -> tuple[str, ...]:
@@ -167,3 +161,16 @@ def without_tastes(data: Comparisons) -> tuple[str, ...]:
     if votes.max() < 2:
         return ("no annotator voted twice, so tastes cannot be told from chance; fit rt.BTL()",)
     return ()
+
+
+def components(table: scipy.sparse.csr_array, number: int) -> Float[np.ndarray, "person dimension"]:
+    """First left singular vectors of a table, with entries of about 1."""
+    if min(table.shape) <= number or not table.count_nonzero():
+        return np.zeros((table.shape[0], number))
+    if table.shape[0] * table.shape[1] <= _DENSE:
+        left = np.linalg.svd(table.toarray(), full_matrices=False)[0][:, :number]
+    else:
+        # A start of equal entries may be one that the table takes to 0.
+        begin = np.random.default_rng(0).normal(size=min(table.shape))
+        left = svds(table, k=number, v0=begin, return_singular_vectors="u")[0][:, ::-1]
+    return np.asarray(left) * np.sqrt(table.shape[0])

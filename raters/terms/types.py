@@ -171,13 +171,7 @@ class LinearTypes(Mixed):
         return scale | {"coefficient": jnp.asarray(coefficient)}
 
     def warnings(self, data: Comparisons) -> tuple[str, ...]:
-        messages = list(super().warnings(data))
-        if equal := int((np.asarray(data.features) == 0).all(1).sum()):
-            messages.append(
-                f"{equal} of {data.num_comparisons} comparisons have the same features on both"
-                " sides; their answers say nothing"
-            )
-        return (*messages, *unlike_features(data))
+        return (*super().warnings(data), *unlike_features(data))
 
 
 def sample_weight(concentration: Float[Array, " type"]) -> Float[Array, " type"]:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from raters.terms import components as module
-from raters.terms.components import components
+from raters.terms import tastes as module
+from raters.terms.tastes import components
 
 
 @pytest.mark.parametrize("dense", [True, False])

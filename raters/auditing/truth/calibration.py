@@ -303,16 +303,11 @@ def calibrate(
     share("level", level)
     program = program_of(model, result)
     check_several(result, "a calibration states probabilities")
-    return calibrated(program, result, gold, tuple(reference), level, seed)
+    return calibrated(program, result, gold, reference, level, seed)
 
 
 def calibrated(
-    program: Program[Any],
-    result: Any,
-    gold: Any,
-    reference: tuple[Any, ...],
-    level: float,
-    seed: int,
+    program: Program[Any], result: Any, gold: Any, reference: Sequence[Any], level: float, seed: int
 ) -> Calibration:
     """Calibration of a fit; see `calibrate`."""
     kind, data = kind_of(program.data), program.data.unpadded()
@@ -337,12 +332,13 @@ def calibrated(
     if doubt:
         warnings.warn(doubt, DataWarning, skip_file_prefixes=PACKAGE)
     doubts, recorded = (doubt,) * bool(doubt), drawn.statements.record is not None
+    named = tuple(reference)
     accuracies = draw_accuracies(drawn.statements.marks(drawn.truth, data.num_annotators), seed)
     draws = {"accuracy": accuracies.own, "ability": accuracies.ability}
     return truths(
         truth=xr.DataArray(drawn.truth, {"item": names_array(data.items)}, ("draw", "item")),
         annotators=table("annotator", data.annotators, {}, draws, level),
-        anchor=Anchor(drawn.known, reference, recorded, by_trusted=drawn.by_trusted, doubts=doubts),
+        anchor=Anchor(drawn.known, named, recorded, by_trusted=drawn.by_trusted, doubts=doubts),
         level=level,
         accuracies=accuracies,
         known_answers=drawn.statements.known_answers(),

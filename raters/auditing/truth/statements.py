@@ -49,8 +49,6 @@ from raters.judgements.reading import columns as reading
 # Columns of tables that are read, those of one form together.
 FORMS = (("winner", "loser"), ("first", "second", "winner"), ("item", "value"))
 _ADVICE = "give orders of items that were judged"
-# Link to an item above and to one below that each item keeps.
-_LINKS = 1
 
 
 Codes = Int[np.ndarray, " row"]
@@ -114,10 +112,8 @@ def links(pairs: Pairs) -> Pairs:
     ends = ends[(above @ above)[ends[:, 0], ends[:, 1]] == 0]
     ends = np.random.default_rng(0).permutation(ends)
     kept = np.zeros(len(ends), bool)
-    for side in ends.T:
-        order = np.argsort(side, kind="stable")
-        start = np.searchsorted(side[order], side[order])
-        kept[order] |= np.arange(len(order)) - start < _LINKS
+    for side in ends.T:  # A link to an item above and to one below that each item keeps.
+        kept[np.unique(side, return_index=True)[1]] = True
     return np.unique(codes[ends[kept]], axis=0)
 
 

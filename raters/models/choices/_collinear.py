@@ -12,6 +12,9 @@ from scipy.sparse.csgraph import connected_components
 from raters.judgements.choices import Choices
 from raters.judgements.names import shorten
 
+Columns = Float[np.ndarray, "offer column"]
+Codes = Int[np.ndarray, " offer"]
+Products = Float[np.ndarray, "column column"]
 # Square of a sum of columns of length 1 up to which it is 0. Rounding leaves about 1e-14; two
 # columns that are the same but for 1/10,000 leave 1e-8.
 _NOTHING = 1e-10
@@ -55,12 +58,7 @@ def collinear_features(data: Choices, *, constants: bool) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _explained(
-    columns: Float[np.ndarray, "offer column"],
-    size: Int[np.ndarray, " set"],
-    alternative: Int[np.ndarray, " offer"],
-    number: int,
-) -> Float[np.ndarray, "column column"]:
+def _explained(columns: Columns, size: Codes, alternative: Codes, number: int) -> Products:
     """Products of the columns' projections on the constants of the alternatives within sets."""
     row = np.repeat(np.arange(len(size)), size), alternative
     offered = sparse.csr_array((1 / np.sqrt(size)[row[0]], row), shape=(len(size), number))
@@ -70,14 +68,14 @@ def _explained(
     return sums @ np.linalg.pinv(own, rcond=_NOTHING, hermitian=True) @ sums.T
 
 
-def _vanishing(product: Float[np.ndarray, "column column"]) -> Float[np.ndarray, "column column"]:
+def _vanishing(product: Products) -> Products:
     """Projection on the weights with which columns add up to 0, from their products."""
     square, weights = np.linalg.eigh(product)
     vanishing = weights[:, square < _NOTHING]
     return vanishing @ vanishing.T
 
 
-def _groups(projection: Float[np.ndarray, "column column"]) -> Iterator[Int[np.ndarray, " some"]]:
+def _groups(projection: Products) -> Iterator[Int[np.ndarray, " some"]]:
     """Places of the columns of each sum that is 0."""
     joined = np.abs(projection) > _NO_WEIGHT
     number, group = connected_components(joined, directed=False)

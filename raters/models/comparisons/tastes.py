@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from raters.errors import refuse
 from raters.judgements.comparisons import Comparisons
-from raters.model import Fit
 from raters.models.comparisons.pairwise import VoteModel, added
 from raters.terms import Competence, Factors, PositionBias, Tastes, Term
 from raters.terms.competence import Range, Width
-
-# Ratio of the spread of the tastes to that of the rewards from which on there is hardly an order
-# that annotators share.
-_WIDE = 2.0
 
 
 @dataclass(frozen=True)
@@ -108,20 +101,6 @@ class HierarchicalBTL(VoteModel):
         competence = (("competence",),) if self.competence else ()
         bias = (("position_bias",),) if self.position_bias else ()
         return (("reward",), ("taste",), *competence, *bias)
-
-    def fit_warnings(self, data: Comparisons, fit: Fit) -> tuple[str, ...]:
-        messages = super().fit_warnings(data, fit)
-        spread, scale = (
-            float(np.median(fit.draws[name] if name in fit.draws else getattr(self, name)))
-            for name in ("taste_spread", "reward_scale")
-        )
-        if spread > _WIDE * scale:
-            messages += (
-                f"annotators differ more from each other than items do: the spread of their tastes"
-                f" is {spread:.2g}, that of the rewards they share {scale:.2g}; one ranking does"
-                " not describe them; look for groups with rt.MixtureBTL()",
-            )
-        return messages
 
 
 @dataclass(frozen=True)

@@ -95,10 +95,7 @@ class MaxEntIRL(CheckedModel[Demonstrations]):
             numpyro.sample("action", each, obs=data.action)
 
     def log_policies(
-        self,
-        data: Demonstrations,
-        coefficient: Float[Array, " feature"],
-        rationality: Float[Array, " annotator"],
+        self, data: Demonstrations, coefficient: Array, rationality: Array
     ) -> Float[Array, "annotator state action"]:
         """Log-probabilities of the actions of each demonstrator in each state."""
         reward = jnp.asarray(data.features, float) @ coefficient

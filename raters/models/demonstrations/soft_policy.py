@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from raters.judgements.mdp import MDP
 
@@ -39,21 +39,15 @@ class Dynamics(NamedTuple):
         number = allowed.sum(-1, keepdims=True)
         still = jnp.zeros_like(number, bool)
         if mdp.discount == 1:
-            still = _ends(transition, allowed)[:, None]
+            # States that every allowed action keeps.
+            place = jnp.arange(len(transition))
+            stays = transition[place, :, place] >= 1 - 1e-6
+            still = (stays | ~allowed).all(-1)[:, None]
         bonus = -jnp.log(jnp.maximum(number, 1).astype(float))
         return cls(
             jnp.where(still[..., None], 0.0, mdp.discount * transition),
             jnp.where(allowed, bonus, _NEVER),
         )
-
-
-def _ends(
-    transition: Float[Array, "state action next_state"], allowed: Bool[Array, "state action"]
-) -> Bool[Array, " state"]:
-    """States that every allowed action keeps."""
-    place = jnp.arange(len(transition))
-    stays = transition[place, :, place] >= 1 - 1e-6
-    return (stays | ~allowed).all(-1)
 
 
 @jax.custom_jvp

@@ -13,7 +13,6 @@ from jaxtyping import Array, Float
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from raters.errors import Reason
 from raters.judgements.labels import Labels
 from raters.model import Values
 
@@ -36,10 +35,6 @@ class Prevalence:
         """Frequency of the classes by vote."""
         total = data.vote_shares().sum(0) + 0.1
         return {"prevalence": np.asarray(total / total.sum())}
-
-    def why_not(self, data: Labels, name: str) -> str | None:
-        """None: frequencies need nothing."""
-        return None
 
 
 @dataclass(frozen=True)
@@ -93,13 +88,6 @@ class Classifier:
             )
             start["output_weight"] = 0.01 * rng.normal(size=(self.hidden, data.num_classes))
         return start
-
-    def why_not(self, data: Labels, name: str) -> str | None:
-        """Explain that a classifier needs features, or return None where there are any."""
-        if data.features is not None:
-            return None
-        problem = f"is not given: {name} learns a classifier, and these labels have no features"
-        return Reason("features", problem=problem, expected="name the columns of the features")
 
 
 def _weights(

@@ -15,6 +15,7 @@ from raters.model import OPEN_MIRROR
 
 # Class k of a world is class order[k] of the most probable one.
 Order = tuple[int, ...]
+ConfusionDraws = Float[np.ndarray, "chain draw annotator true_class label"]
 Matrices = Float[np.ndarray, "annotator true_class label"]
 Draws = Float[np.ndarray, "draw annotator true_class label"]
 Weights = Float[np.ndarray, "draw annotator true_class 1"]
@@ -28,9 +29,7 @@ _MOST_NAMES = 6
 
 
 def shares_of_names(
-    confusion: Float[np.ndarray, "chain draw annotator true_class label"],
-    prevalence: ArrayLike | None,
-    labels: ArrayLike,
+    confusion: ConfusionDraws, prevalence: ArrayLike | None, labels: ArrayLike
 ) -> dict[Order, float]:
     """Return the share of the draws in each world other than the most probable one."""
     number = confusion.shape[-1]
@@ -98,28 +97,17 @@ def open_names(shares: Mapping[Order, float], data: Labels, whose: str = "") -> 
     if total < OPEN_MIRROR:
         return ()
     first = max(shares, key=lambda order: shares[order])
-    moved = [repr(data.classes[place]) for place, other in enumerate(first) if place != other]
+    moved = [place for place, other in enumerate(first) if place != other]
+    arrows = [f"{data.classes[place]}→{data.classes[first[place]]}" for place in moved]
     more = sum(share >= _LEAST_SHARE for share in shares.values()) - 1
     further = f", and in {more} further way(s); in all with {total:.2f}" if more else ""
+    names = _short([repr(data.classes[place]) for place in moved])
     return (
-        f"the labels leave open which of the classes {_short(moved)} is which{whose}: by"
-        f" this model and its prior {_in_words(first, data)}, with probability"
-        f" {shares[first]:.2f}"
+        f"the labels leave open which of the classes {names} is which{whose}: by this model and its"
+        f" prior they have changed names ({_short(arrows)}), with probability {shares[first]:.2f}"
         f"{further}, and adversaries are then experts; true classes of a few items, by"
         " labels.with_truth(...), would decide it",
     )
-
-
-def _in_words(order: Order, data: Labels) -> str:
-    """Return what has happened to the names of the classes."""
-    number = len(order)
-    if number > 2 and order == tuple(reversed(range(number))):
-        return "the scale is reversed"
-    moved = [place for place, other in enumerate(order) if place != other]
-    if len(moved) == 2:
-        return "they have changed places"
-    arrows = [f"{data.classes[place]}→{data.classes[order[place]]}" for place in moved]
-    return f"they have changed names ({_short(arrows)})"
 
 
 def _short(parts: list[str]) -> str:

@@ -16,11 +16,12 @@ from scipy.optimize import linear_sum_assignment
 
 from raters.distributions import ConfusedLabel, GroupedMixture
 from raters.distributions.labels import RightOrWrongLabel
+from raters.errors import Reason
 from raters.judgements.connection import judges_by_part, part_of
 from raters.judgements.labels import Labels
 from raters.model import Exchange, Fit, Shift, Symmetry, Values
 from raters.models.labels._classes import Classifier, Prevalence
-from raters.models.labels._names import open_names, shares_of_names
+from raters.models.labels._names import ConfusionDraws, open_names, shares_of_names
 from raters.models.mirror import least_decided
 from raters.models.settings import CheckedModel
 
@@ -153,9 +154,7 @@ def below_chance(
 
 
 def _open_names_of_a_part(
-    confusion: Float[np.ndarray, "chain draw annotator true_class label"],
-    prevalence: ArrayLike | None,
-    data: Labels,
+    confusion: ConfusionDraws, prevalence: ArrayLike | None, data: Labels
 ) -> tuple[str, ...]:
     """Warn where labels leave open which class is which, in the part of the crowd that is worst."""
     if confusion.shape[2] < data.num_annotators:  # All have the same.
@@ -236,6 +235,8 @@ class LabelModel(CheckedModel[Labels]):
     exchanged: ClassVar[tuple[tuple[str, int], ...]] = ()
     negated: ClassVar[tuple[str, ...]] = ()
     complemented: ClassVar[tuple[str, ...]] = ()
+    # Whether an earlier record of the annotators informs it.
+    uses_record: ClassVar[bool] = True
 
     @property
     def classes(self) -> Prevalence | Classifier:
@@ -265,7 +266,11 @@ class LabelModel(CheckedModel[Labels]):
         return self.classes.start(data) | self.start_labels(data)
 
     def why_not(self, data: Labels) -> str | None:
-        return self.classes.why_not(data, type(self).__name__)
+        name = type(self).__name__
+        if isinstance(self.classes, Classifier) and data.features is None:
+            problem = f"is not given: {name} learns a classifier, and these labels have no features"
+            return Reason("features", problem=problem, expected="name the columns of the features")
+        return None if self.uses_record else why_not_record(data, name)
 
 
 class AccuracyModel(LabelModel):
@@ -319,6 +324,7 @@ class AbilityModel(LabelModel):
     """Model of the log-odds of a right label, by abilities on the real line."""
 
     negated = ("ability", "ability_mean")
+    uses_record = False
 
     @abc.abstractmethod
     def logits(self, data: Labels) -> Float[Array, "row 1"] | Float[Array, "row true_class"]:
@@ -326,9 +332,6 @@ class AbilityModel(LabelModel):
 
     def labels(self, data: Labels) -> dist.Distribution:
         return RightOrWrongLabel(self.logits(data), data.num_classes)
-
-    def why_not(self, data: Labels) -> str | None:
-        return super().why_not(data) or why_not_record(data, type(self).__name__)
 
     def fit_warnings(self, data: Labels, fit: Fit) -> tuple[str, ...]:
         return below_chance(np.asarray(fit.draws["ability"]), 0.0, data)

@@ -49,6 +49,7 @@ class Yan(_sites.LabelModel):
 
     exchanged = (("sensitivity", -1),)
     negated = ("sensitivity", "sensitivity_mean", "tilt")
+    uses_record = False
 
     @property
     def classes(self) -> Classifier:
@@ -91,9 +92,6 @@ class Yan(_sites.LabelModel):
             "wrong": np.full(shape, 1 / shape[-1]),
             "tilt": np.zeros((data.num_annotators, data.num_features)) + 0.01,
         }
-
-    def why_not(self, data: Labels) -> str | None:
-        return super().why_not(data) or _sites.why_not_record(data, type(self).__name__)
 
     def fit_warnings(self, data: Labels, fit: Fit) -> tuple[str, ...]:
         sensitivity = np.asarray(fit.draws["sensitivity"]).mean(-1)

@@ -23,7 +23,7 @@ from raters.models.on_nodes import Integrable, Nodes, Rows, number_at
 from raters.models.settings import CheckedModel
 from raters.terms.base import sample_vectors
 from raters.terms.competence import LOW
-from raters.terms.components import components
+from raters.terms.tastes import components
 
 Discrimination = Literal["positive", "signed"]
 PerRow = Float[Array, " *row"]

@@ -15,6 +15,7 @@ from raters.reporting.judges.verdicts import Verdicts
 # the fewest, and the most that are looked at; and halves of these.
 _JUDGES, _SIZES, _FEWEST, _MOST, _SPLITS = 10, (1, 3, 5), 50, 1000, 10
 Votes = Float[np.ndarray, "judge question answer"]
+Rng = np.random.Generator
 PerJudge = Float[np.ndarray, " judge"]
 Some = Int[np.ndarray, " some"]
 # Probability of each answer to be the true one.
@@ -34,12 +35,7 @@ class Panel(NamedTuple):
 
 
 def cheapest_panel(
-    verdicts: Verdicts,
-    codes: list[int],
-    cost: PerJudge,
-    target: float,
-    level: float,
-    rng: np.random.Generator,
+    verdicts: Verdicts, codes: list[int], cost: PerJudge, target: float, level: float, rng: Rng
 ) -> Panel | None:
     """The cheapest panel of one, three or five judges, or the most accurate one where none reaches
     the target; None where the judges have too few questions in common.
@@ -78,7 +74,7 @@ def cheapest_panel(
     return Panel(names, total, float(draws.mean()), float(low), float(high), reached)
 
 
-def _single(votes: Votes, rng: np.random.Generator) -> Votes:
+def _single(votes: Votes, rng: Rng) -> Votes:
     """One verdict of each judge on each question, drawn from theirs."""
     upper = np.cumsum(votes, axis=2)
     drawn = (rng.random(votes.shape[:2])[..., None] >= upper[..., :-1]).sum(2)

@@ -23,6 +23,7 @@ from raters.judgements.reading.columns import read_number
 TIE, _UNKNOWN = -1, -2
 _FLAGS = {"0": 0, "0.0": 0, "no": 0, "false": 0, "1": 1, "1.0": 1, "yes": 1, "true": 1}
 PerRow = Float[np.ndarray, " row"]
+Columns = Sequence[str]
 TruthDraws = Int[np.ndarray, "draw question"]
 
 
@@ -55,12 +56,7 @@ class Verdicts(NamedTuple):
 
 
 def verdicts_of(
-    data: Judgements,
-    found: Calibration,
-    question: str,
-    swapped: str,
-    lengths: Sequence[str],
-    time: str,
+    data: Judgements, found: Calibration, question: str, swapped: str, lengths: Columns, time: str
 ) -> Verdicts:
     """Verdicts of labels or comparisons; each name is that of a column, or empty."""
     if isinstance(data, Labels):
@@ -79,7 +75,7 @@ def verdicts_of(
 
 
 def _of_labels(
-    data: Labels, found: Calibration, swapped: str, lengths: Sequence[str]
+    data: Labels, found: Calibration, swapped: str, lengths: Columns
 ) -> tuple[pd.DataFrame, TruthDraws]:
     """Each item is a question, and its two classes the sides of a pair where `swapped` says so."""
     answer = np.asarray(data.label, int)
@@ -101,7 +97,7 @@ def _of_labels(
 
 
 def _of_comparisons(
-    data: Comparisons, found: Calibration, question: str, lengths: Sequence[str]
+    data: Comparisons, found: Calibration, question: str, lengths: Columns
 ) -> tuple[pd.DataFrame, TruthDraws]:
     """Each pair is a question, or each pair with each value of a column."""
     first, second = np.asarray(data.first, int), np.asarray(data.second, int)
@@ -143,7 +139,7 @@ def _side(
     return {role: np.where(known, answer == means, np.nan), f"{role}_answer": means}
 
 
-def _longer(data: Any, lengths: Sequence[str]) -> Int[np.ndarray, " row"]:
+def _longer(data: Any, lengths: Columns) -> Int[np.ndarray, " row"]:
     """0 where the first of two answers is the longer one, and 1 where the second is."""
     first, second = (_numbers(data, name) for name in lengths)
     return np.where(first > second, 0, np.where(first < second, 1, _UNKNOWN))
