@@ -192,6 +192,11 @@ class State(NamedTuple):
         return cls(flat, key, first, first, zero, zero)
 
 
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["moves", "data", "like"],
+    meta_fields=["plan", "levels"],
+)
 @dataclass(frozen=True)
 class Space:
     """Unconstrained coordinates of a program on its data."""
@@ -241,12 +246,9 @@ class Trajectories:
     def __call__(self, number: int) -> tuple[Values, Values]:
         """Return the draws of at most `_BLOCK` trajectories, and their statistics."""
         space = self.space
-        kinds = tuple(move.kind for move in space.moves)
-        parts = tuple(dict(move.parts) for move in space.moves)
         tried = modes.tries(space.moves, self.rng, (_BLOCK,))
-        given = space.data, parts, space.like, self.metric, self.state, tried, number
-        program = space.plan, kinds, space.levels
-        self.state, total, fields = _advance(*program, *given, self.adapting)
+        given = space, self.metric, self.state, tried, number, self.adapting
+        self.state, total, fields = _advance(*given)
         self.total, self.number = self.total + total, self.number + number
         values, stats = jax.tree.map(lambda some: np.asarray(some)[:number], fields)
         stats = dict(zip(STATISTICS, stats, strict=True))
@@ -267,22 +269,13 @@ def adapt(each: Sequence[Trajectories]) -> None:
         chain.adapt(metric)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+@jax.jit
 def _advance(
-    plan: Plan,
-    kinds: tuple[modes.Kind, ...],
-    levels: tuple[Level, ...],
-    data: Any,
-    parts: tuple[modes.Within, ...],
-    like: Values,
-    metric: Metric,
-    state: State,
-    tried: modes.Tried,
-    steps: int,
-    adapt: bool,
+    space: Space, metric: Metric, state: State, tried: modes.Tried, steps: int, adapt: bool
 ) -> tuple[State, Flat, tuple[Values, Any]]:
     """Run at most `_BLOCK` trajectories of a chain; return the sums of their places, and of their
     squared slopes along hyper-parameters, too."""
+    plan, data, like = space.plan, space.data, space.like
     row = data.take(slice(0, 1))
     hyper = numbers_of(plan.supports, like, plan.hyper)
 
@@ -354,7 +347,7 @@ def _advance(
         flat = jnp.where(accepted, proposed, state.flat)
         values = unconstrained.sites_at(plan.supports, like, flat)[0]
         images = jax.tree.map(lambda some: some[index], tried)
-        values = _moved(plan, kinds, levels, data, row, parts, values, images, orbit_key)
+        values = _moved(space, row, values, images, orbit_key)
         # At a start without effects their learned scale would vanish; and a point on a bound, to
         # rounding, has no coordinates.
         moved = unconstrained.flat_of(plan.supports, values)
@@ -442,29 +435,17 @@ def _adapted(state: State, rate: Scalar) -> State:
     return state._replace(log_step=log_step, log_mean=log_mean, error=error, number=number)
 
 
-def _moved(
-    plan: Plan,
-    kinds: tuple[modes.Kind, ...],
-    levels: tuple[Level, ...],
-    data: Any,
-    row: Any,
-    parts: tuple[modes.Within, ...],
-    values: Values,
-    tried: modes.Tried,
-    key: Array,
-) -> Values:
+def _moved(space: Space, row: Any, values: Values, tried: modes.Tried, key: Array) -> Values:
     """Move along orbits, draw hyper-parameters by slices, alone and with what they govern, and step
     to images and other levels."""
-    key, use = jax.random.split(key)
+    plan, data = space.plan, space.data
+    key, orbit_key, woven_key, image_key = jax.random.split(key, 4)
     joint = partial(log_prior, plan.model, row)
-    values = line.visit(joint, plan.supports, plan.orbits, plan.hyper, values, use, visits=_VISITS)
-    key, use = jax.random.split(key)
-    values = sweep.interwoven(plan, row, data, values, use)
-    for kind, own, order_and_part in zip(kinds, parts, tried, strict=True):
-        key, use = jax.random.split(key)
-        whole = data if kind[1] else row
-        values = modes.step(plan.model, kind, own, whole, values, order_and_part, use)
-    for level in levels:
+    given = plan.supports, plan.orbits, plan.hyper, values, orbit_key
+    values = line.visit(joint, *given, visits=_VISITS)
+    values = sweep.interwoven(plan, row, data, values, woven_key)
+    values = modes.step(plan.model, space.moves, data, row, values, tried, image_key)
+    for level in space.levels:
         key, use = jax.random.split(key)
         values = level_step(plan, level, data, row, values, use)
     return values
