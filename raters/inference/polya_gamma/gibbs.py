@@ -14,7 +14,7 @@ from jaxtyping import Array
 from raters.errors.validation import plain_whole
 from raters.inference import base, modes
 from raters.inference.arrays import Rng
-from raters.inference.chains import Chain, sampled
+from raters.inference.chains import Chain, sampled, starts_of
 from raters.inference.polya_gamma import augmentation, latent_classes, local_effects, plans, sweep
 from raters.inference.polya_gamma.detection import chooses
 from raters.inference.polya_gamma.hmc import HMC, run_chains
@@ -30,7 +30,7 @@ from raters.inference.polya_gamma.sums import (
 )
 from raters.inference.polya_gamma.ties import log_copula
 from raters.model import Values, local_sites
-from raters.program import Program, scattered, start_of
+from raters.program import Program
 
 # Sweeps of a compiled run, whose values are in memory at once: so many, of so many numbers.
 _SWEEPS, _NUMBERS = 50, 5_000_000
@@ -290,12 +290,7 @@ class PGGibbs(base.Backend):
             )
             return run_chains(own, program, key, start, progress, self.thin)
         with jax.enable_x64(True):
-            cold = start_of(program.model, program.data)
-        rngs = [np.random.default_rng(seed) for seed in base.numpy_seeds(key, self.chains)]
-        if start is None:
-            starts = [scattered(cold, program.supports, rng) for rng in rngs]
-        else:
-            starts = base.last_draws(start, self.chains)
+            cold, starts, rngs = starts_of(program, key, start, self.chains)
         with base.progress_bar(0, "PGGibbs", progress) as bar:
             steps = self._chains(program, cold, starts, rngs)
             # Chains that meet on the devices of a mesh would wait for each other for ever.

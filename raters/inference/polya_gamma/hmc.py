@@ -15,6 +15,7 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Array, Float, Int
 from numpyro.distributions import constraints
+from numpyro.infer.hmc_util import dual_averaging
 
 from raters.errors.validation import plain_whole
 from raters.inference import base, chains, modes
@@ -27,7 +28,7 @@ from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block
 from raters.inference.polya_gamma.sums import How, Reading, sums_of
 from raters.model import Scale, Translation, Values, own_sites
-from raters.program import Program, Supports, log_prior, placing, scattered, start_of
+from raters.program import Program, Supports, log_prior, placing
 
 # Trajectories of a compiled run, after each of which the bar shows progress.
 _BLOCK = 50
@@ -43,8 +44,7 @@ _VISITS = 2
 _FEWEST, _MOST = 2, 64
 # Error of the energy from which a trajectory counts as divergent, as in NUTS.
 _DIVERGENT = 1000.0
-# Dual averaging (Hoffman and Gelman 2014, section 3.2).
-_GAMMA, _DELAY, _DECAY = 0.05, 10.0, 0.75
+# First step size, and target acceptance rate of its adaptation.
 _FIRST_STEP, _TARGET = 0.4, 0.9
 
 
@@ -141,13 +141,7 @@ def run_chains(
 ) -> base.Draws:
     """Run the chains of a back-end, with so many trajectories for each draw."""
     with jax.enable_x64(True):
-        cold = start_of(program.model, program.data)
-        seeds = base.numpy_seeds(key, backend.chains)
-        rngs = [np.random.default_rng(seed) for seed in seeds]
-        if start is None:
-            starts = [scattered(cold, program.supports, rng) for rng in rngs]
-        else:
-            starts = base.last_draws(start, backend.chains)
+        cold, starts, rngs = chains.starts_of(program, key, start, backend.chains)
         space = Space.of(program, cold)
         metric = space.metric(space.flat(starts[0]))
         assert metric is not None  # A start has finite derivatives.
@@ -176,20 +170,18 @@ def run_chains(
 
 
 class State(NamedTuple):
-    """Place of a chain, its key, and the adaptation of its step size."""
+    """Place of a chain, its key, and the adaptation of the log of its step size: the next one, its
+    mean, and the state of dual averaging."""
 
     flat: Flat
     key: Array
-    log_step: Scalar
-    log_mean: Scalar
-    error: Scalar
-    number: Scalar
+    steps: tuple[Array, ...]
 
     @classmethod
     def at(cls, flat: Flat, key: Array) -> State:
         """Return the state with a step size that is not adapted yet."""
         first, zero = jnp.full((), math.log(_FIRST_STEP), float), jnp.zeros((), float)
-        return cls(flat, key, first, first, zero, zero)
+        return cls(flat, key, (first, first, zero, jnp.zeros((), int), first))
 
 
 @partial(
@@ -307,7 +299,7 @@ def _advance(
         state, total, fields = carry
         key, *keys = jax.random.split(state.key, 6)
         along_key, momentum_key, size_key, accept_key, orbit_key = keys
-        step = jnp.exp(jnp.where(adapt, state.log_step, state.log_mean))
+        step = jnp.exp(jnp.where(adapt, state.steps[0], state.steps[1]))
         length = _LENGTH * jax.random.uniform(size_key, minval=_SHORTEST, maxval=_LONGEST)
         # The point stays near a place on each orbit, drawn anew for each trajectory, at which the
         # orbit is straight.
@@ -357,7 +349,8 @@ def _advance(
         state = state._replace(flat=flat, key=key)
         slopes = jnp.zeros_like(flat).at[hyper].set(jax.grad(at_row)(flat)[hyper])
         total += jnp.stack([flat, slopes**2])
-        state = jax.tree.map(partial(jnp.where, adapt), _adapted(state, rate), state)
+        adapted = state._replace(steps=dual_averaging()[1](_TARGET - rate, state.steps))
+        state = jax.tree.map(partial(jnp.where, adapt), adapted, state)
         drawn = values, (error > _DIVERGENT, energy, number, rate)
         fields = jax.tree.map(lambda field, value: field.at[index].set(value), fields, drawn)
         return state, total, fields
@@ -422,17 +415,6 @@ def straight(plan: Plan, values: Values, moves: Array) -> Values:
 def _stretched(plan: Plan, names: Sites) -> Sites:
     """Return the sites without two bounds."""
     return tuple(n for n in names if not isinstance(plan.supports[n], constraints.interval))
-
-
-def _adapted(state: State, rate: Scalar) -> State:
-    """Return the state after a step of dual averaging."""
-    number = state.number + 1
-    share = 1 / (number + _DELAY)
-    error = (1 - share) * state.error + share * (_TARGET - rate)
-    log_step = jnp.log(_FIRST_STEP) - jnp.sqrt(number) / _GAMMA * error
-    weight = number**-_DECAY
-    log_mean = weight * log_step + (1 - weight) * state.log_mean
-    return state._replace(log_step=log_step, log_mean=log_mean, error=error, number=number)
 
 
 def _moved(space: Space, row: Any, values: Values, tried: modes.Tried, key: Array) -> Values:
