@@ -23,7 +23,6 @@ from raters.inference.arrays import Flat, Matrix, Rng, Scalar, Sites
 from raters.inference.nuts import STATISTICS
 from raters.inference.polya_gamma import detection, line, plans, sweep, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
-from raters.inference.polya_gamma.levels import Level, level_step, levels_of
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block
 from raters.inference.polya_gamma.sums import How, Reading, sums_of
@@ -185,9 +184,7 @@ class State(NamedTuple):
 
 
 @partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["moves", "data", "like"],
-    meta_fields=["plan", "levels"],
+    jax.tree_util.register_dataclass, data_fields=["moves", "data", "like"], meta_fields=["plan"]
 )
 @dataclass(frozen=True)
 class Space:
@@ -195,7 +192,6 @@ class Space:
 
     plan: Plan
     moves: tuple[modes.Images, ...]
-    levels: tuple[Level, ...]
     data: Any
     like: Values
 
@@ -206,8 +202,7 @@ class Space:
         plan = replace(plan, supports=unconstrained.by_scores(plan.supports))
         like = {name: jnp.asarray(value, float) for name, value in values.items()}
         data = placing.of_few_sizes(program)
-        levels = levels_of(plan, placing.first_unit(data), values)
-        return cls(plan, modes.images(program), levels, data, like)
+        return cls(plan, modes.images(program), data, like)
 
     def flat(self, values: Values) -> Flat:
         """Return the coordinates of a point."""
@@ -419,18 +414,14 @@ def _stretched(plan: Plan, names: Sites) -> Sites:
 
 def _moved(space: Space, row: Any, values: Values, tried: modes.Tried, key: Array) -> Values:
     """Move along orbits, draw hyper-parameters by slices, alone and with what they govern, and step
-    to images and other levels."""
+    to images."""
     plan, data = space.plan, space.data
-    key, orbit_key, woven_key, image_key = jax.random.split(key, 4)
+    orbit_key, woven_key, image_key = jax.random.split(key, 3)
     joint = partial(log_prior, plan.model, row)
     given = plan.supports, plan.orbits, plan.hyper, values, orbit_key
     values = line.visit(joint, *given, visits=_VISITS)
     values = sweep.interwoven(plan, row, data, values, woven_key)
-    values = modes.step(plan.model, space.moves, data, row, values, tried, image_key)
-    for level in space.levels:
-        key, use = jax.random.split(key)
-        values = level_step(plan, level, data, row, values, use)
-    return values
+    return modes.step(plan.model, space.moves, data, row, values, tried, image_key)
 
 
 # Least precision of a coordinate of a block, which the prior may not have at a point, and of one of
