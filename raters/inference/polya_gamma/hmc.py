@@ -365,7 +365,6 @@ def stiffness(plan: Plan, row: Any, like: Values, metric: Metric) -> Scalar:
         values = unconstrained.sites_at(plan.supports, like, flat)[0]
         return log_prior(plan.model, row, like | values)
 
-    assert metric.spread is not None  # Some sites stay.
     precision = -jax.jvp(jax.grad(prior), (metric.centre,), (metric.moving,))[1]
     size = metric.spread.at[metric.near].set((metric.root**2).sum(0) ** -0.5)
     return jnp.sqrt((precision * size**2).max(initial=1.0))
@@ -446,14 +445,12 @@ class Metric(NamedTuple):
     root: Float[Array, "near near"]
     inverse: Float[Array, "near near"]
     position: Float[Array, " scale"]
-    near: Int[Array, " near"] | None = None
-    spread: Flat | None = None
-    slope: Float[Array, "near coordinate"] | None = None
+    near: Int[Array, " near"]
+    spread: Flat
+    slope: Float[Array, "near coordinate"]
 
     def unconstrained(self, place: Flat) -> Flat:
         """Return the unconstrained coordinates of a place."""
-        if self.near is None or self.spread is None or self.slope is None:
-            return self.centre + self.inverse @ place
         near = self.inverse @ place[self.near]
         flat = self.centre + self.spread * place - near @ self.slope
         return flat.at[self.near].set(self.centre[self.near] + near)
@@ -461,8 +458,6 @@ class Metric(NamedTuple):
     def place(self, flat: Flat) -> Flat:
         """Return the place at unconstrained coordinates."""
         apart = flat - self.centre
-        if self.near is None or self.spread is None or self.slope is None:
-            return self.root @ apart
         near = apart[self.near]
         far = (apart + near @ self.slope) / jnp.where(self.spread > 0, self.spread, jnp.inf)
         return far.at[self.near].set(self.root @ near)
@@ -470,12 +465,10 @@ class Metric(NamedTuple):
     @property
     def moving(self) -> Any:
         """1 for coordinates that move, 0 for others."""
-        return 1.0 if self.spread is None else (self.spread > 0).astype(self.centre.dtype)
+        return (self.spread > 0).astype(self.centre.dtype)
 
     def through(self, flat: Flat) -> Metric:
         """Return the metric with the coordinates that do not move at those of a point."""
-        if self.spread is None:
-            return self
         return self._replace(centre=jnp.where(self.spread > 0, self.centre, flat))
 
 
@@ -500,12 +493,8 @@ def metric_at(
     if not np.isfinite(mass + full).all():
         return None
     root, inverse = _root(mass, full) if len(near) else (mass, mass)
-    metric = Metric(centre, *map(jnp.asarray, (root, inverse, position)))
-    if len(near) == len(centre):
-        return metric
     spread = 1 / np.sqrt(diagonal + (slopes**2).sum(0) / _ALONG**2)
-    near, spread, slope = map(jnp.asarray, (near, spread, slope))
-    return metric._replace(near=near, spread=spread, slope=slope)
+    return Metric(centre, *map(jnp.asarray, (root, inverse, position, near, spread, slope)))
 
 
 def _root(mass: Matrix, full: Matrix) -> tuple[Matrix, Matrix]:

@@ -25,7 +25,7 @@ from raters.inference.polya_gamma.sums import (
     solved,
     sums_of,
 )
-from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
+from raters.inference.polya_gamma.unconstrained import coordinates, is_unbounded, maximised, placed
 from raters.model import Values, own_sites
 from raters.program import Program, densities, placing, trace
 from raters.program.vectors import coloured, white
@@ -214,7 +214,7 @@ def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> V
             squares = [
                 jnp.stack([(one[name] ** 2).sum() for one in (values, there)])
                 for name in scale.down
-                if name in sites
+                if name in sites and not is_unbounded(plan.supports, name)
             ]
             if squares:
                 before, after = jnp.stack(squares).sum(0)
