@@ -156,6 +156,17 @@ def climbed(
     return values, first
 
 
+@partial(jax.jit, static_argnums=0)
+def objective(plan: Plan, data: Any, values: Values) -> Scalar:
+    """Return the log joint density, with tied sites in normal scores."""
+    total = densities.log_joint(plan.model, data, values)
+    row = data.first_unit()
+    for block, tie in zip(plan.blocks, plan.ties, strict=True):
+        if tie is not None:
+            total += ties.to_scores(plan, tie, row, values, values[block.sites[0]]).sum()
+    return total
+
+
 def counts_of(readings: list[Reading]) -> latent_classes.Parameters:
     """Return the parameters of the conditional of probabilities: the counts of all parts."""
     first, *others = readings
