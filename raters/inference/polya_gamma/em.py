@@ -129,18 +129,12 @@ class PGEM(base.Backend):
             return f"{program.model.title} has no site that EM updates by a block; use NUTS or SVI"
         moved = {*plan.steep, *(name for block in plan.blocks for name in block.sites)}
         model: Any = program.model
-        tied = (
-            [model.site_name(*one) for group in model.tied for one in group]
-            if plan.is_joint
-            else []
-        )
-        if loose := [name for name in tied if name not in moved]:
-            return f"{loose[0]!r} is tied, and its entries are not independent; use PGGibbs or NUTS"
-        size = sum(
-            int(np.prod(site.shape))
-            for name, site in program.sites.items()
-            if name not in plan.hyper
-        )
+        tied = [one for group in model.tied for one in group] if plan.is_joint else []
+        if loose := {model.site_name(*one) for one in tied} - moved:
+            name = min(loose)
+            return f"{name!r} is tied, and its entries are not independent; use PGGibbs or NUTS"
+        estimated = [site for name, site in program.sites.items() if name not in plan.hyper]
+        size = sum(int(np.prod(site.shape)) for site in estimated)
         if self.draws and size > DENSE_LIMIT and not plan.chooses:
             what = f"draws around a mode of {size:,} numbers (at most {DENSE_LIMIT:,})"
             return f"PGEM has no {what}; PGEM(draws=0) gives the mode, and PGGibbs draws"
