@@ -256,7 +256,7 @@ def _likelier_image(program: Program[Any], values: Values) -> Values | None:
         if move.parts or len(move.orders) > 1:
             continue
         order = np.array(move.orders[0], int)
-        image, odds = modes.image_of(program.model, move.kind, data, here, order)
+        image, odds = modes.image_of(program.model, move, data, here, order)
         if odds > 0:
             return {name: np.asarray(one)[None, None] for name, one in image.items()}
     return None

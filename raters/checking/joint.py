@@ -22,7 +22,7 @@ from raters.fitting.simulate import simulate, with_whole_counts
 from raters.inference import modes
 from raters.inference.polya_gamma import detection, plans
 from raters.inference.polya_gamma.conditionals import observation
-from raters.inference.polya_gamma.gibbs import Chart, Fixed, Kernel, sweep_once
+from raters.inference.polya_gamma.gibbs import Kernel, sweep_once
 from raters.judgements.base import Judgements
 from raters.judgements.together import parts_of, with_parts
 from raters.model import Model, Shift, Values
@@ -179,20 +179,21 @@ def _alternating(
     keys = jax.random.split(key, chains)
     kernel = Kernel.of(program, first, modes.images(program))
     tried = modes.tries(kernel.images, rng, (chains, sweeps))
-    chained = _chained(model, kernel.chart, sweeps, asked, kernel.fixed, (values, keys, tried))
+    chained = _chained(model, sweeps, kernel, asked, (values, keys, tried))
     return jax.tree.map(lambda each: np.concatenate(np.asarray(each)), chained)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+@partial(jax.jit, static_argnums=(0, 1))
 def _chained(
-    model: Model[Any], chart: Chart, sweeps: int, asked: Any, fixed: Fixed, chains: Any
+    model: Model[Any], sweeps: int, kernel: Kernel, asked: Any, chains: Any
 ) -> tuple[Values, Outcomes]:
     """Run all chains, with sweeps that are compiled."""
 
     def step(values: Values, each: tuple[OneKey, modes.Tried]) -> tuple[Values, Any]:
         answer_key, sweep_key = jax.random.split(each[0])
         answers = _drawn(model, asked, answer_key, values)[1]
-        values = sweep_once(chart, fixed, _with(asked, answers), values, each[1], sweep_key)
+        own = dataclasses.replace(kernel, data=_with(asked, answers))
+        values = sweep_once(own, values, each[1], sweep_key)
         return values, (values, answers)
 
     def chain(start: tuple[Values, OneKey, modes.Tried]) -> Any:

@@ -10,19 +10,32 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Array
 from tqdm.auto import tqdm
 
-from raters.inference.base import Draws
+from raters.inference.arrays import Rng
+from raters.inference.base import Draws, Start, last_draws, numpy_seeds
 from raters.inference.identification import identified
 from raters.inference.mixing import times_longer
 from raters.model import Values
-from raters.program import Program
+from raters.program import Program, scattered, start_of
 
 # A chain gives its values after each of the next so many steps, with statistics of them.
 Chain = Callable[[int], tuple[Values, Values]]
 # Chains that go on are looked at after this part of their draws, and each time they have grown by
 # the same part: independent draws pass the bound of R-hat after some 300 of each chain.
 _STAGES = 4
+
+
+def starts_of(
+    program: Program[Any], key: Array, start: Start, number: int
+) -> tuple[Values, list[Values], list[Rng]]:
+    """Return the model's start, the starts of so many chains, and their generators."""
+    cold = start_of(program.model, program.data)
+    rngs = [np.random.default_rng(seed) for seed in numpy_seeds(key, number)]
+    if start is not None:
+        return cold, last_draws(start, number), rngs
+    return cold, [scattered(cold, program.supports, rng) for rng in rngs], rngs
 
 
 def in_threads[One, Run](

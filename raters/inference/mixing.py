@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float
 from numpyro.diagnostics import effective_sample_size, gelman_rubin
 from scipy.special import ndtri
@@ -67,13 +66,10 @@ def _of_entries(draws: Float[np.ndarray, "chain draw entry"]) -> Mixing:
 
 def _normal_scores(rows: Float[np.ndarray, "entry draw"]) -> Float[np.ndarray, "entry draw"]:
     """Normal quantiles of the ranks of each row."""
-    size, order = rows.shape[1], np.argsort(rows, axis=1)
-    ranks = np.empty(rows.shape)
-    np.put_along_axis(ranks, order, np.arange(1.0, size + 1)[None], axis=1)
-    tied = (np.diff(np.take_along_axis(rows, order, axis=1), axis=1) == 0).any(1)
-    if tied.any():
-        ranks[tied] = pd.DataFrame(rows[tied].T).rank().to_numpy().T
-    return np.asarray(ndtri((ranks - 0.375) / (size + 0.25)))
+    from scipy.stats import rankdata
+
+    ranks = rankdata(rows, axis=1)
+    return np.asarray(ndtri((ranks - 0.375) / (rows.shape[1] + 0.25)))
 
 
 def known(values: dict[str, np.ndarray]) -> bool:

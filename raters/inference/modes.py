@@ -4,15 +4,15 @@ the likelihood stays as it is, and the prior says how probable each of these mod
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations, permutations
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool
 
 from raters.inference.arrays import Rng, Scalar, Sites
 from raters.judgements.connection import connected
@@ -23,25 +23,24 @@ from raters.program.densities import log_joint, log_prior
 # The largest parts of the judgements that have images of their own, at most so many.
 _MOST_PARTS = 50
 Within = Mapping[str, Bool[np.ndarray, "..."]]
-_ALL: Within = MappingProxyType({})
-# A symmetry, and whether it changes the likelihood.
-Kind = tuple[Mirror, bool]
-# Orders and parts to try of each of some kinds of images.
+# Order of the classes and part to try, of each of some images.
 Tried = tuple[tuple[Any, Any], ...]
 
 
-class Images(NamedTuple):
-    """Mirror images of a point under one symmetry."""
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["parts"],
+    meta_fields=["symmetry", "orders", "broken"],
+)
+@dataclass(frozen=True)
+class Images:
+    """Mirror images of a point under one symmetry, of all entries or of parts of them; `broken`
+    where the likelihood changes."""
 
     symmetry: Mirror
     orders: tuple[tuple[int, ...], ...] = ((),)
     broken: bool = False
-    parts: Within = _ALL
-
-    @property
-    def kind(self) -> Kind:
-        """Key of compiled functions."""
-        return self.symmetry, self.broken
+    parts: Within = field(default_factory=dict)
 
     @property
     def num_parts(self) -> int:
@@ -52,23 +51,13 @@ class Images(NamedTuple):
         """Return the entries of a part."""
         return {name: entries[part] for name, entries in self.parts.items()}
 
-    def tried(self, rng: Rng, size: tuple[int, ...] = ()) -> Int[np.ndarray, "*size true_class"]:
-        """Return orders to try, shape (*size, class); of one, no random number is drawn."""
-        orders = np.array(self.orders, int)
-        if len(orders) == 1:
-            return np.broadcast_to(orders[0], (*size, orders.shape[1]))
-        return orders[rng.choice(len(orders), size)]
-
-    def tried_part(self, rng: Rng, size: tuple[int, ...] = ()) -> Int[np.ndarray, "*size"]:
-        """Return parts to try; of images of all, no random number is drawn."""
-        if not self.parts:
-            return np.zeros(size, int)
-        return np.asarray(rng.integers(self.num_parts, size=size))
-
 
 def tries(moves: tuple[Images, ...], rng: Rng, size: tuple[int, ...]) -> Tried:
-    """Return orders and parts to try."""
-    return tuple((move.tried(rng, size), move.tried_part(rng, size)) for move in moves)
+    """Return orders, shape (*size, class), and parts to try, shape size."""
+    return tuple(
+        (rng.choice(np.array(move.orders, int), size), rng.integers(move.num_parts, size=size))
+        for move in moves
+    )
 
 
 def images(program: Program[Any]) -> tuple[Images, ...]:
@@ -97,7 +86,7 @@ def _of_several_kinds(program: Program[Any]) -> tuple[Images, ...]:
         if isinstance(move.symmetry, Exchange) and not move.parts
     }
     return tuple(
-        Images(one) if isinstance(one, Sign) else orders[one]._replace(symmetry=one)
+        Images(one) if isinstance(one, Sign) else replace(orders[one], symmetry=one)
         for one in model.symmetries
         if isinstance(one, Sign) or one in orders
     )
@@ -126,7 +115,7 @@ def _of_parts(program: Program[Any], whole: list[Images]) -> list[Images]:
         shared = set(moved_sites(move.symmetry)) - set(parts)
         alone = isinstance(move.symmetry, Sign) and not shared
         if parts:
-            images.append(move._replace(broken=not alone, parts=parts))
+            images.append(replace(move, broken=not alone, parts=parts))
     return images
 
 
@@ -146,7 +135,7 @@ def _of_one_judge(program: Program[Any], whole: list[Images]) -> list[Images]:
                 name: _along(alone if judge in own else all_others, judge, own)
                 for name, own in dims.items()
             }
-            images.append(move._replace(broken=True, parts=parts))
+            images.append(replace(move, broken=True, parts=parts))
     return images
 
 
@@ -157,7 +146,9 @@ def _along(
     return own.reshape(len(own), *(-1 if one == axis else 1 for one in dims))
 
 
-def mirrored(symmetry: Mirror, values: Values, order: Any = (), within: Within = _ALL) -> Values:
+def mirrored(
+    symmetry: Mirror, values: Values, order: Any = (), within: Within | None = None
+) -> Values:
     """The mirror image of a point, or of draws."""
     image = _image_of_all(symmetry, values, order)
     if not within:
@@ -180,31 +171,37 @@ def _image_of_all(symmetry: Mirror, values: Values, order: Any) -> Values:
 
 
 def image_of(
-    model: Model[Any], kind: Kind, data: Any, values: Values, order: Any, within: Within = _ALL
+    model: Model[Any],
+    move: Images,
+    data: Any,
+    values: Values,
+    order: Any,
+    within: Within | None = None,
 ) -> tuple[Values, Scalar]:
     """The mirror image of a point, and its log odds against the point itself."""
-    symmetry, broken = kind
-    density = log_joint if broken else log_prior
-    image = mirrored(symmetry, values, order, within)
+    density = log_joint if move.broken else log_prior
+    image = mirrored(move.symmetry, values, order, within)
     return image, density(model, data, image) - density(model, data, values)
 
 
 def step(
     model: Model[Any],
-    kind: Kind,
-    parts: Within,
+    moves: tuple[Images, ...],
     data: Any,
+    row: Any,
     values: Values,
-    tried: tuple[Any, Any],
+    tried: Tried,
     key: Array,
 ) -> Values:
-    """Metropolis step to an image, which leaves the posterior invariant; the first unit is enough
-    of the data where the likelihood stays."""
-    order, part = tried
-    within = {name: entries[part] for name, entries in parts.items()}
-    image, odds = image_of(model, kind, data, values, order, within)
-    taken = jnp.log(jax.random.uniform(key)) < odds
-    return jax.tree.map(partial(jnp.where, taken), image, values)
+    """Metropolis steps to images, which leave the posterior invariant; the first unit is enough of
+    the data where the likelihood stays."""
+    for move, (order, part) in zip(moves, tried, strict=True):
+        key, use = jax.random.split(key)
+        whole = data if move.broken else row
+        image, odds = image_of(model, move, whole, values, order, move.within(part))
+        taken = jnp.log(jax.random.uniform(use)) < odds
+        values = jax.tree.map(partial(jnp.where, taken), image, values)
+    return values
 
 
 Order = tuple[int, ...]

@@ -140,14 +140,12 @@ class NUTS(Backend):
             states = _begin(self, model, data, jax.random.split(key, self.chains), starts)
             moves, blocks = modes.images(program), []
             own = np.random.default_rng(numpy_seeds(jax.random.fold_in(key, _MIRROR), 1)[0])
-            kinds = tuple(move.kind for move in moves)
-            parts = tuple(dict(move.parts) for move in moves)
             # A block is of warm-up or of draws, never of both.
             for begin, end in ((0, self.warmup), (self.warmup, total)):
                 for first in range(begin, end, _BLOCK):
                     steps = min(_BLOCK, end - first)
                     tried = modes.tries(moves, own, (self.chains, _BLOCK))
-                    states, draws = _advance(self, model, kinds, data, parts, states, tried, steps)
+                    states, draws = _advance(self, model, moves, data, states, tried, steps)
                     if begin == self.warmup:
                         blocks.append(jax.tree.map(np.asarray, draws))
                     bar.update(steps)
@@ -180,13 +178,12 @@ def _begin(settings: NUTS, model: Model[Any], data: Any, keys: Array, starts: Va
     return jax.lax.map(init, (keys, starts))
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+@partial(jax.jit, static_argnums=(0, 1))
 def _advance(
     settings: NUTS,
     model: Model[Any],
-    kinds: tuple[modes.Kind, ...],
+    moves: tuple[modes.Images, ...],
     data: Any,
-    parts: tuple[modes.Within, ...],
     states: Any,
     tried: modes.Tried,
     steps: int,
@@ -221,16 +218,15 @@ def _advance(
             state, fields = carry
             state = kernel.sample(state, (data,), {})
             values, row = values_at(state), first_unit(data)
-            for place, kind in enumerate(kinds):
-                own = jax.random.fold_in(state.rng_key, _MIRROR + place)
-                each = jax.tree.map(lambda some: some[index], orders[place])
-                values = modes.step(model, kind, parts[place], data, values, each, own)
+            own = jax.random.fold_in(state.rng_key, _MIRROR)
+            each = jax.tree.map(lambda some: some[index], orders)
+            values = modes.step(model, moves, data, row, values, each, own)
             if scales:
                 # Trajectories walk along an orbit slowly, since it is narrow.
                 own = jax.random.fold_in(state.rng_key, _ORBIT)
                 joint = partial(log_prior, model, row)
                 values = line.visit(joint, Supports(), scales, (), values, own)
-            if kinds or scales:
+            if moves or scales:
                 state = moved(state, values)
             return state, jax.tree.map(
                 lambda field, value: field.at[index].set(value), fields, collect(state)

@@ -89,17 +89,12 @@ def _sharding(mesh: Mesh, *axes: tuple[str, ...]) -> NamedSharding:
     return NamedSharding(mesh, PartitionSpec(*axes))  # type: ignore[no-untyped-call]
 
 
-def stays_on_devices(data: Any) -> bool:
-    """Return whether rows stay where they are: on an accelerator, or divided over a mesh."""
-    if mesh_of(data) is not None:
-        return True
-    leaves = [leaf for leaf in jax.tree.leaves(data) if isinstance(leaf, jax.Array)]
-    return any(device.platform != "cpu" for leaf in leaves for device in leaf.devices())
-
-
 def pieces(data: Any) -> Iterator[Any]:
-    """The data in pieces of at most `CHUNK` units; rows that stay on devices in one."""
-    if stays_on_devices(data):
+    """The data in pieces of at most `CHUNK` units; rows on an accelerator, or divided over a mesh,
+    stay where they are, in one piece."""
+    leaves = [leaf for leaf in jax.tree.leaves(data) if isinstance(leaf, jax.Array)]
+    stays = any(device.platform != "cpu" for leaf in leaves for device in leaf.devices())
+    if stays or mesh_of(data) is not None:
         yield data
     else:
         yield from data.chunks(CHUNK)

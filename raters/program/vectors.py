@@ -38,8 +38,7 @@ def factors(model: Model[Any], own: Sites, row: Any, values: Values) -> Float[Ar
 def _factor(fn: dist.Distribution) -> Array:
     fn = unwrapped(fn)
     if isinstance(fn, dist.MultivariateNormal):
-        factor: Array = jnp.asarray(fn.scale_tril)
-        return factor.reshape(-1, *factor.shape[-2:])[0]
+        return jnp.asarray(fn.scale_tril).reshape(-1, *jnp.shape(fn.scale_tril)[-2:])[0]
     return jnp.diag(jnp.atleast_2d(fn.scale)[0])
 
 
@@ -118,19 +117,23 @@ def _log_normal(
 
 
 def white(base: Any, value: Any) -> Array:
-    """Normal vectors in units of their distribution."""
+    """Normal vectors in units of their distribution, and other entries as their quantiles."""
     if isinstance(base, dist.MultivariateNormal):
         apart = (value - base.loc)[..., None]
-        solved: Array = solve_triangular(base.scale_tril, apart, lower=True)
-        return solved[..., 0]
-    return jnp.asarray((value - base.loc) / base.scale)
+        return jnp.asarray(solve_triangular(base.scale_tril, apart, lower=True)[..., 0])
+    if isinstance(base, dist.Normal):
+        return jnp.asarray((value - base.loc) / base.scale)
+    return jnp.asarray(base.cdf(value))
 
 
 def coloured(base: Any, white: Array) -> tuple[Array, Array]:
-    """Vectors of which these are the white ones, and the log volume element."""
+    """Vectors or entries of which these are the white ones, and the log volume element."""
     if isinstance(base, dist.MultivariateNormal):
         volume = jnp.log(jnp.diagonal(base.scale_tril, axis1=-2, axis2=-1))
         vectors = base.loc + (base.scale_tril @ white[..., None])[..., 0]
-    else:
+    elif isinstance(base, dist.Normal):
         volume, vectors = jnp.log(base.scale), base.loc + base.scale * white
+    else:
+        vectors = base.icdf(white)
+        volume = -base.log_prob(vectors)
     return jnp.asarray(vectors), jnp.broadcast_to(volume, white.shape).sum()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import arviz as az
 import jax
@@ -18,7 +17,7 @@ from numpyro.handlers import seed, trace
 from scipy.special import expit
 
 import raters as rt
-from raters.inference.polya_gamma import hmc, levels, plans, sweep, unconstrained
+from raters.inference.polya_gamma import hmc, plans, sweep, unconstrained
 from raters.inference.polya_gamma.sums import How
 from raters.program import log_joint, placing, start_of
 from raters.program.vectors import coloured
@@ -308,24 +307,19 @@ def _moved(model: rt.Model, data: rt.judgements.Judgements, step_of: Callable) -
     return float(np.max(abs(changed.mean(0)) / (changed.std(0) / np.sqrt(len(changed)))))
 
 
-def _of_levels(plan, row, start):
-    (level,) = levels.levels_of(plan, row, start)
-    return partial(levels.level_step, plan, level)
-
-
-def test_moves_of_levels_leave_the_joint_distribution_as_it_is(singles, monkeypatch) -> None:
-    """False-alarm rate 1e-4 for each of four means (|z| < 4); a density of another temperature is
-    caught."""
-    assert _moved(rt.ExtendedBTL(), singles, _of_levels) < 4
-    assert _moved(rt.models.PairwiseModel(_Groups() * Rewards()), singles, _of_levels) < 4
-    monkeypatch.setattr(levels, "log_joint", lambda *given: 0.5 * log_joint(*given))
-    jax.clear_caches()
-    assert _moved(rt.ExtendedBTL(), singles, _of_levels) > 4
-    jax.clear_caches()
-
-
 def _woven(plan, row, start):
     return lambda data, row, values, key: sweep.interwoven(plan, row, data, values, key)
+
+
+def test_spreads_move_with_entries_between_bounds(singles, monkeypatch) -> None:
+    """False-alarm rate 1e-4 for each of four means (|z| < 4); a density of another temperature is
+    caught."""
+    assert _moved(rt.ExtendedBTL(), singles, _woven) < 4
+    assert _moved(rt.models.PairwiseModel(_Groups() * Rewards()), singles, _woven) < 4
+    monkeypatch.setattr(sweep.densities, "log_joint", lambda *given: 0.5 * log_joint(*given))
+    jax.clear_caches()
+    assert _moved(rt.ExtendedBTL(), singles, _woven) > 4
+    jax.clear_caches()
 
 
 @pytest.mark.slow

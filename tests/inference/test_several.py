@@ -15,7 +15,7 @@ import scipy.stats
 from scipy.special import expit, logsumexp
 
 import raters as rt
-from raters.inference.polya_gamma import joint, plans, sums, sweep
+from raters.inference.polya_gamma import plans, sums, sweep
 from raters.inference.polya_gamma.laplace import laplace
 from raters.program import log_joint, start_of
 from tests import hand
@@ -179,7 +179,7 @@ def test_the_objective_never_falls_and_is_flat_at_the_mode(labels_and_votes, fit
     mode = {name: jnp.asarray(value.values) for name, value in result["mode"].data_vars.items()}
 
     def density(values: dict[str, Any]) -> Any:
-        return joint.objective(plan, labels_and_votes, mode | values)
+        return sweep.objective(plan, labels_and_votes, mode | values)
 
     fixed = (*plan.hyper, "labels.prevalence")  # estimated first, and a simplex
     slopes = jax.grad(density)({name: mode[name] for name in mode if name not in fixed})

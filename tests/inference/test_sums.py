@@ -159,7 +159,7 @@ def test_the_number_of_votes_of_a_row_chooses_the_sampler(votes) -> None:
     each = hand.votes((0, 1, 0), (1, 2, 0), (2, 0, 1), (0, 1, 1))
     twice = dataclasses.replace(each, count=np.array([1.0, 2.0, 1.0, 1.0], np.float32))
     for data, single, few in ((votes, False, False), (each, True, False), (twice, False, True)):
-        how = gibbs.Kernel.of(Program(rt.BTL(), data), rt.BTL().start(data)).chart.how
+        how = gibbs.Kernel.of(Program(rt.BTL(), data), rt.BTL().start(data)).how
         assert (how.single, how.few) == (single, few)
 
 

@@ -14,10 +14,9 @@ from scipy.stats import norm, spearmanr
 import raters as rt
 from raters.distributions.normals import NormalLevel, OrderedNormal
 from raters.distributions.rows import Tabulated
-from raters.inference.polya_gamma import tables
-from raters.inference.polya_gamma.unconstrained import placed
+from raters.inference.polya_gamma import tables, unconstrained
 from raters.models.responses.graded_response import level_log_probs
-from raters.program import Program, log_joint, pointwise_log_likelihood
+from raters.program import Program, pointwise_log_likelihood
 
 SITES = {
     "discrimination": 1.3,
@@ -209,19 +208,13 @@ def test_tables_give_the_information(small) -> None:
         values = {name: np.asarray(value, float) + 0.1 for name, value in start.items()}
         shared = tables.Tables.of(program, values)
         data = jax.tree.map(jnp.asarray, marginal.data)
-        split = tables.Split.of(program.supports, shared.cells, values)
-        own, others = split.start(values)
-
-        def loss(own: jax.Array, others: jax.Array) -> jax.Array:
-            point, volume = placed(program.supports, split.free(own, others))
-            return -log_joint(marginal.model, data, point) - volume
-
-        at = jnp.asarray(own), jnp.asarray(others)
-        block = tables._metric(shared, split, own, others).block
-        block = block - tables._missing(shared, split, own, others)
-        hessian = np.asarray(jax.hessian(loss)(*at))
-        for cell in range(small.num_annotators):
-            np.testing.assert_allclose(block[cell], hessian[cell, :, cell], atol=1e-8)
+        like = {name: jnp.asarray(value) for name, value in values.items()}
+        flat = unconstrained.flat_of(program.supports, like)
+        found = tables.information(shared, like, np.asarray(flat))
+        given = marginal.model, program.supports, data, like
+        hessian = np.asarray(unconstrained.curvature(*given, flat))
+        for place, block in zip(found.own, found.block, strict=True):
+            np.testing.assert_allclose(block, hessian[np.ix_(place, place)], atol=1e-8)
 
 
 def test_a_million_numbers_are_enough_to_refuse(small, monkeypatch) -> None:

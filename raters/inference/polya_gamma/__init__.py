@@ -5,5 +5,5 @@
 - `conditionals`, `sums`, `augmentation`: Gaussian full conditionals, and ω.
 - `latent_classes`: classes and counts.
 - `line`, `local_effects`: other steps of a sweep.
-- `laplace`, `joint`, `integrated`, `scales`, `tables`: hyper-parameters and draws of EM.
+- `laplace`, `integrated`, `scales`, `tables`: hyper-parameters and draws of EM.
 """

@@ -17,15 +17,8 @@ from tqdm.auto import tqdm
 from raters.errors.validation import boolean, plain_whole, positive
 from raters.inference import base
 from raters.inference.arrays import Rng
-from raters.inference.polya_gamma import (
-    detection,
-    joint,
-    latent_classes,
-    plans,
-    scales,
-    sweep,
-    tables,
-)
+from raters.inference.polya_gamma import detection, latent_classes, plans, scales, sweep, tables
+from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.gibbs import Kernel
 from raters.inference.polya_gamma.hmc import HMC
 from raters.inference.polya_gamma.laplace import laplace
@@ -118,7 +111,34 @@ class PGEM(base.Backend):
             reason = program.model.why_not(program.data)
             if reason or not detection.names_of(program):
                 return reason
-        return plans.why_not(program) or joint.why_not(program, self.draws)
+        return plans.why_not(program) or self._why_no_mode(program)
+
+    def _why_no_mode(self, program: Program[Any]) -> str | None:
+        """Explain why several kinds or choices have no mode, or no draws around it."""
+        if not program.is_joint and not detection.chooses(program):
+            return None
+        for name, part in program.parts.items():
+            marginal = marginal_of(part.model, part.data)
+            if isinstance(marginal, str):
+                return f"part {name!r}: {marginal}"
+            if marginal is not None:
+                which = f"PGEM integrates {marginal.site!r} of {part.model.title} out"
+                return f"part {name!r}: {which}, in one kind of judgement only; use PGGibbs or NUTS"
+        plan = plans.plan_of(program)
+        if not (plan.blocks or plan.chooses):
+            return f"{program.model.title} has no site that EM updates by a block; use NUTS or SVI"
+        moved = {*plan.steep, *(name for block in plan.blocks for name in block.sites)}
+        model: Any = program.model
+        tied = [one for group in model.tied for one in group] if plan.is_joint else []
+        if loose := {model.site_name(*one) for one in tied} - moved:
+            name = min(loose)
+            return f"{name!r} is tied, and its entries are not independent; use PGGibbs or NUTS"
+        estimated = [site for name, site in program.sites.items() if name not in plan.hyper]
+        size = sum(int(np.prod(site.shape)) for site in estimated)
+        if self.draws and size > DENSE_LIMIT and not plan.chooses:
+            what = f"draws around a mode of {size:,} numbers (at most {DENSE_LIMIT:,})"
+            return f"PGEM has no {what}; PGEM(draws=0) gives the mode, and PGGibbs draws"
+        return None
 
     def run(
         self, program: Program[Any], key: Array, *, start: base.Start = None, progress: bool = False
@@ -343,7 +363,7 @@ class _Climber:
         """Return the expected classes of each part, and the density if known."""
         plan, data = self.plan, self.data
         if plan.is_joint:
-            density = float(joint.objective(plan, data, values))
+            density = float(sweep.objective(plan, data, values))
             classes = sweep.expected_classes(plan, data, values)
             return classes, density + self._volume(values)
         if not plan.classes:

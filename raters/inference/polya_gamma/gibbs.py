@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from jaxtyping import Array
 from raters.errors.validation import plain_whole
 from raters.inference import base, modes
 from raters.inference.arrays import Rng
-from raters.inference.chains import Chain, sampled
+from raters.inference.chains import Chain, sampled, starts_of
 from raters.inference.polya_gamma import augmentation, latent_classes, local_effects, plans, sweep
 from raters.inference.polya_gamma.detection import chooses
 from raters.inference.polya_gamma.hmc import HMC, run_chains
@@ -30,7 +30,7 @@ from raters.inference.polya_gamma.sums import (
 )
 from raters.inference.polya_gamma.ties import log_copula
 from raters.model import Values, local_sites
-from raters.program import Program, scattered, start_of
+from raters.program import Program
 
 # Sweeps of a compiled run, whose values are in memory at once: so many, of so many numbers.
 _SWEEPS, _NUMBERS = 50, 5_000_000
@@ -41,42 +41,22 @@ _MANY = 200_000
 # ------------------------------------------------------------------------------------ the sweep
 
 
-class Chart(NamedTuple):
-    """Plan, images and settings that a sweep is compiled for."""
-
-    plan: Plan
-    kinds: tuple[modes.Kind, ...]
-    how: How
-
-
-class Fixed(NamedTuple):
-    """Arrays beside the data: the first unit, parts of blocks, and parts of images."""
-
-    row: Any
-    divisions: tuple[Division | None, ...]
-    within: tuple[modes.Within, ...]
-
-
-def sweep_once(
-    chart: Chart, fixed: Fixed, data: Any, values: Values, tried: modes.Tried, key: Array
-) -> Values:
+def sweep_once(kernel: Kernel, values: Values, tried: modes.Tried, key: Array) -> Values:
     """Draw the classes given all sites, ω given the logits, the blocks given ω, then what is
     left."""
-    class_key, last_key, *keys = jax.random.split(key, 2 + len(chart.plan.blocks))
-    values, classes = draw_classes(chart.plan, data, values, class_key)
+    class_key, last_key, *keys = jax.random.split(key, 2 + len(kernel.plan.blocks))
+    values, classes = draw_classes(kernel, values, class_key)
     omegas: dict[Any, Array] = {}
     for place, use in enumerate(keys):
-        values = draw_block(chart, fixed, data, values, classes, omegas, place, use)
-    return draw_rest(chart, fixed, data, values, tried, last_key)
+        values = draw_block(kernel, values, classes, omegas, place, use)
+    return draw_rest(kernel, values, tried, last_key)
 
 
-def draw_classes(
-    plan: Plan, data: Any, values: Values, key: Array
-) -> tuple[Values, dict[str, Any]]:
+def draw_classes(kernel: Kernel, values: Values, key: Array) -> tuple[Values, dict[str, Any]]:
     """Draw the classes of each part, with the sites that are local to their units."""
     classes: dict[str, Any] = {}
-    for part in plan.parts:
-        model, own = part.model, part.data(data)
+    for part in kernel.plan.parts:
+        model, own = part.model, part.data(kernel.data)
         for site in local_sites(model):
             key, use = jax.random.split(key)
             drawn = local_effects.drawn(model, own, part.values(values), site, use)
@@ -88,9 +68,7 @@ def draw_classes(
 
 
 def draw_block(
-    chart: Chart,
-    fixed: Fixed,
-    data: Any,
+    kernel: Kernel,
     values: Values,
     classes: dict[str, Any],
     omegas: dict[Any, Array],
@@ -98,10 +76,10 @@ def draw_block(
     key: Array,
 ) -> Values:
     """Draw a block given ω of its rows."""
-    plan, block, tie = chart.plan, chart.plan.blocks[place], chart.plan.ties[place]
-    division = fixed.divisions[place]
+    plan, block, tie = kernel.plan, kernel.plan.blocks[place], kernel.plan.ties[place]
     key, first_key, accept_key = jax.random.split(key, 3)
-    readings = sweep.readings_of(plan, place, data, values, classes, division)
+    division = kernel.divisions[place]
+    readings = sweep.readings_of(plan, place, kernel.data, values, classes, division)
     current = block.flat(values)
     if block.kind == "counts":
         first = readings[0]
@@ -109,10 +87,10 @@ def draw_block(
         prior = latent_classes.site_prior(*own)
         drawn = latent_classes.sampled(prior, sweep.counts_of(readings), key).ravel()
     else:
-        sums = weighed(chart, place, readings, omegas, first_key)
-        drawn = solved(readings, sums, current, key, chart.how)
+        sums = weighed(kernel, place, readings, omegas, first_key)
+        drawn = solved(readings, sums, current, key, kernel.how)
     if tie is not None:
-        log_density = partial(log_copula, plan, tie, fixed.row, values)
+        log_density = partial(log_copula, plan, tie, kernel.row, values)
         gain = log_density(drawn) - log_density(current)
         taken = jnp.log(jax.random.uniform(accept_key, gain.shape)) < gain
         drawn = jnp.where(taken, drawn, current)
@@ -120,13 +98,15 @@ def draw_block(
 
 
 def weighed(
-    chart: Chart, place: int, readings: list[Reading], omegas: dict[Any, Array], key: Array
+    kernel: Kernel, place: int, readings: list[Reading], omegas: dict[Any, Array], key: Array
 ) -> list[Sums]:
     """Add up the rows of a block, weighted by ω, which is drawn where no block before drew it."""
-    block, members, sums = chart.plan.blocks[place], chart.plan.members[place], []
-    for number, (reading, member) in enumerate(zip(readings, members, strict=True)):
-        which = chart.plan.parts[member.part].name, block.kind, block.column
-        how, omega = chart.how, omegas.get(which)
+    block, sums = kernel.plan.blocks[place], []
+    for number, (reading, member) in enumerate(
+        zip(readings, kernel.plan.members[place], strict=True)
+    ):
+        which = member.part, block.kind, block.column
+        how, omega = kernel.how, omegas.get(which)
         if omega is None:
             omega = jax.random.fold_in(key, number)
         else:
@@ -136,33 +116,35 @@ def weighed(
     return sums
 
 
-def draw_rest(
-    chart: Chart, fixed: Fixed, data: Any, values: Values, tried: modes.Tried, key: Array
-) -> Values:
+def draw_rest(kernel: Kernel, values: Values, tried: modes.Tried, key: Array) -> Values:
     """Draw places on orbits of scales and free sites by slices, and step to images."""
-    plan, row = chart.plan, fixed.row
+    plan, row, data = kernel.plan, kernel.row, kernel.data
     woven_key, free_key, image_key = jax.random.split(key, 3)
     # With the classes summed out again; the next sweep draws them anew.
     values = sweep.interwoven(plan, row, data, values, woven_key)
     if plan.free or plan.orbits:
         values = sweep.visit_free(plan, row, data, values, free_key, True)
-    for kind, parts, order_and_part in zip(chart.kinds, fixed.within, tried, strict=True):
-        image_key, use = jax.random.split(image_key)
-        whole = data if kind[1] else row
-        values = modes.step(plan.model, kind, parts, whole, values, order_and_part, use)
-    return values
+    return modes.step(plan.model, kernel.images, data, row, values, tried, image_key)
 
 
 # --------------------------------------------------------------------------------------- chains
 
 
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["data", "row", "divisions", "images"],
+    meta_fields=["plan", "how"],
+)
 @dataclass(frozen=True)
 class Kernel:
-    """Sweeps of a program on its data."""
+    """Sweeps of a program on its data: the plan and the settings that they are compiled for, and
+    the first unit, the parts of blocks and the images beside the data."""
 
-    chart: Chart
-    fixed: Fixed
+    plan: Plan
+    how: How
     data: Any
+    row: Any
+    divisions: tuple[Division | None, ...]
     images: tuple[modes.Images, ...]
 
     @classmethod
@@ -180,49 +162,32 @@ class Kernel:
             [] if block.kind == "counts" else read(place) for place, block in enumerate(plan.blocks)
         ]
         how, divisions = first_look(readings, How.of("draw", data))
-        chart = Chart(plan, tuple(one.kind for one in images), how)
-        within = tuple(dict(one.parts) for one in images)
-        return cls(chart, Fixed(row, divisions, within), data, images)
-
-    def compile(self, values: Values) -> None:
-        """Compile the sweeps."""
-        self._advanced(values, np.random.default_rng(0), 0)
+        return cls(plan, how, data, row, divisions, images)
 
     def run(self, values: Values, rng: Rng, number: int) -> Values:
         """Return the values after each of some sweeps."""
-        kept, done = [], 0
-        while done < number:
-            kept.append(self._advanced(values, rng, number - done))
-            values = {name: value[-1] for name, value in kept[-1].items()}
-            done += len(next(iter(kept[-1].values())))
-        return {name: np.concatenate([one[name] for one in kept]) for name in values}
-
-    def _advanced(self, values: Values, rng: Rng, number: int) -> Values:
-        """Return the values after at most so many sweeps, compiled."""
         size = sum(np.size(value) for value in values.values())
         most = 1 if self.data.num_rows > _MANY else _SWEEPS
         most = min(most, max(1, _NUMBERS // max(size, 1)))
-        number = min(number, most)
-        tried = modes.tries(self.images, rng, (most,))
-        given = self.data, _on_device(values), tried, augmentation.key_of(rng), number
-        drawn = _sweeps(self.chart, most, self.fixed, *given)
-        return {name: np.asarray(value)[:number] for name, value in drawn.items()}
+        kept = []
+        # At least once, which compiles the sweeps.
+        for begin in range(0, max(number, 1), most):
+            tried = modes.tries(self.images, rng, (most,))
+            sweeps = min(most, number - begin)
+            given = _on_device(values), tried, augmentation.key_of(rng), sweeps
+            drawn = _sweeps(self, most, *given)
+            kept.append({name: np.asarray(value)[:sweeps] for name, value in drawn.items()})
+            values = {name: np.asarray(value[sweeps - 1]) for name, value in drawn.items()}
+        return {name: np.concatenate([one[name] for one in kept]) for name in values}
 
 
 def _on_device(values: Values) -> Values:
     return {name: jnp.asarray(value, float) for name, value in values.items()}
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=1)
 def _sweeps(
-    chart: Chart,
-    most: int,
-    fixed: Fixed,
-    data: Any,
-    values: Values,
-    tried: modes.Tried,
-    key: Array,
-    number: int,
+    kernel: Kernel, most: int, values: Values, tried: modes.Tried, key: Array, number: int
 ) -> Values:
     """Return the values after each of some sweeps of at most so many."""
 
@@ -230,7 +195,7 @@ def _sweeps(
         values, key, kept = state
         key, use = jax.random.split(key)
         own = jax.tree.map(lambda some: some[place], tried)
-        values = sweep_once(chart, fixed, data, values, own, use)
+        values = sweep_once(kernel, values, own, use)
         kept = jax.tree.map(lambda every, one: every.at[place].set(one), kept, values)
         return values, key, kept
 
@@ -325,12 +290,7 @@ class PGGibbs(base.Backend):
             )
             return run_chains(own, program, key, start, progress, self.thin)
         with jax.enable_x64(True):
-            cold = start_of(program.model, program.data)
-        rngs = [np.random.default_rng(seed) for seed in base.numpy_seeds(key, self.chains)]
-        if start is None:
-            starts = [scattered(cold, program.supports, rng) for rng in rngs]
-        else:
-            starts = base.last_draws(start, self.chains)
+            cold, starts, rngs = starts_of(program, key, start, self.chains)
         with base.progress_bar(0, "PGGibbs", progress) as bar:
             steps = self._chains(program, cold, starts, rngs)
             # Chains that meet on the devices of a mesh would wait for each other for ever.
@@ -351,7 +311,7 @@ class PGGibbs(base.Backend):
         """Prepare the chains, not in their threads: NumPyro reads a program in one at a time."""
         with jax.enable_x64(True):
             kernel = Kernel.of(program, cold, modes.images(program))
-            kernel.compile(starts[0])
+            kernel.run(starts[0], np.random.default_rng(0), 0)  # Compiles.
 
         def chain(values: Values, rng: Rng) -> Chain:
             def advance(number: int) -> tuple[Values, Values]:

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Array, Float, Int
 from numpyro.distributions import constraints
+from numpyro.infer.hmc_util import dual_averaging
 
 from raters.errors.validation import plain_whole
 from raters.inference import base, chains, modes
@@ -22,12 +23,11 @@ from raters.inference.arrays import Flat, Matrix, Rng, Scalar, Sites
 from raters.inference.nuts import STATISTICS
 from raters.inference.polya_gamma import detection, line, plans, sweep, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
-from raters.inference.polya_gamma.levels import Level, level_step, levels_of
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block
 from raters.inference.polya_gamma.sums import How, Reading, sums_of
 from raters.model import Scale, Translation, Values, own_sites
-from raters.program import Program, Supports, log_prior, placing, scattered, start_of
+from raters.program import Program, Supports, log_prior, placing
 
 # Trajectories of a compiled run, after each of which the bar shows progress.
 _BLOCK = 50
@@ -43,8 +43,7 @@ _VISITS = 2
 _FEWEST, _MOST = 2, 64
 # Error of the energy from which a trajectory counts as divergent, as in NUTS.
 _DIVERGENT = 1000.0
-# Dual averaging (Hoffman and Gelman 2014, section 3.2).
-_GAMMA, _DELAY, _DECAY = 0.05, 10.0, 0.75
+# First step size, and target acceptance rate of its adaptation.
 _FIRST_STEP, _TARGET = 0.4, 0.9
 
 
@@ -141,13 +140,7 @@ def run_chains(
 ) -> base.Draws:
     """Run the chains of a back-end, with so many trajectories for each draw."""
     with jax.enable_x64(True):
-        cold = start_of(program.model, program.data)
-        seeds = base.numpy_seeds(key, backend.chains)
-        rngs = [np.random.default_rng(seed) for seed in seeds]
-        if start is None:
-            starts = [scattered(cold, program.supports, rng) for rng in rngs]
-        else:
-            starts = base.last_draws(start, backend.chains)
+        cold, starts, rngs = chains.starts_of(program, key, start, backend.chains)
         space = Space.of(program, cold)
         metric = space.metric(space.flat(starts[0]))
         assert metric is not None  # A start has finite derivatives.
@@ -176,29 +169,29 @@ def run_chains(
 
 
 class State(NamedTuple):
-    """Place of a chain, its key, and the adaptation of its step size."""
+    """Place of a chain, its key, and the adaptation of the log of its step size: the next one, its
+    mean, and the state of dual averaging."""
 
     flat: Flat
     key: Array
-    log_step: Scalar
-    log_mean: Scalar
-    error: Scalar
-    number: Scalar
+    steps: tuple[Array, ...]
 
     @classmethod
     def at(cls, flat: Flat, key: Array) -> State:
         """Return the state with a step size that is not adapted yet."""
         first, zero = jnp.full((), math.log(_FIRST_STEP), float), jnp.zeros((), float)
-        return cls(flat, key, first, first, zero, zero)
+        return cls(flat, key, (first, first, zero, jnp.zeros((), int), first))
 
 
+@partial(
+    jax.tree_util.register_dataclass, data_fields=["moves", "data", "like"], meta_fields=["plan"]
+)
 @dataclass(frozen=True)
 class Space:
     """Unconstrained coordinates of a program on its data."""
 
     plan: Plan
     moves: tuple[modes.Images, ...]
-    levels: tuple[Level, ...]
     data: Any
     like: Values
 
@@ -209,8 +202,7 @@ class Space:
         plan = replace(plan, supports=unconstrained.by_scores(plan.supports))
         like = {name: jnp.asarray(value, float) for name, value in values.items()}
         data = placing.of_few_sizes(program)
-        levels = levels_of(plan, placing.first_unit(data), values)
-        return cls(plan, modes.images(program), levels, data, like)
+        return cls(plan, modes.images(program), data, like)
 
     def flat(self, values: Values) -> Flat:
         """Return the coordinates of a point."""
@@ -241,12 +233,9 @@ class Trajectories:
     def __call__(self, number: int) -> tuple[Values, Values]:
         """Return the draws of at most `_BLOCK` trajectories, and their statistics."""
         space = self.space
-        kinds = tuple(move.kind for move in space.moves)
-        parts = tuple(dict(move.parts) for move in space.moves)
         tried = modes.tries(space.moves, self.rng, (_BLOCK,))
-        given = space.data, parts, space.like, self.metric, self.state, tried, number
-        program = space.plan, kinds, space.levels
-        self.state, total, fields = _advance(*program, *given, self.adapting)
+        given = space, self.metric, self.state, tried, number, self.adapting
+        self.state, total, fields = _advance(*given)
         self.total, self.number = self.total + total, self.number + number
         values, stats = jax.tree.map(lambda some: np.asarray(some)[:number], fields)
         stats = dict(zip(STATISTICS, stats, strict=True))
@@ -267,22 +256,13 @@ def adapt(each: Sequence[Trajectories]) -> None:
         chain.adapt(metric)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+@jax.jit
 def _advance(
-    plan: Plan,
-    kinds: tuple[modes.Kind, ...],
-    levels: tuple[Level, ...],
-    data: Any,
-    parts: tuple[modes.Within, ...],
-    like: Values,
-    metric: Metric,
-    state: State,
-    tried: modes.Tried,
-    steps: int,
-    adapt: bool,
+    space: Space, metric: Metric, state: State, tried: modes.Tried, steps: int, adapt: bool
 ) -> tuple[State, Flat, tuple[Values, Any]]:
     """Run at most `_BLOCK` trajectories of a chain; return the sums of their places, and of their
     squared slopes along hyper-parameters, too."""
+    plan, data, like = space.plan, space.data, space.like
     row = data.take(slice(0, 1))
     hyper = numbers_of(plan.supports, like, plan.hyper)
 
@@ -314,7 +294,7 @@ def _advance(
         state, total, fields = carry
         key, *keys = jax.random.split(state.key, 6)
         along_key, momentum_key, size_key, accept_key, orbit_key = keys
-        step = jnp.exp(jnp.where(adapt, state.log_step, state.log_mean))
+        step = jnp.exp(jnp.where(adapt, state.steps[0], state.steps[1]))
         length = _LENGTH * jax.random.uniform(size_key, minval=_SHORTEST, maxval=_LONGEST)
         # The point stays near a place on each orbit, drawn anew for each trajectory, at which the
         # orbit is straight.
@@ -354,7 +334,7 @@ def _advance(
         flat = jnp.where(accepted, proposed, state.flat)
         values = unconstrained.sites_at(plan.supports, like, flat)[0]
         images = jax.tree.map(lambda some: some[index], tried)
-        values = _moved(plan, kinds, levels, data, row, parts, values, images, orbit_key)
+        values = _moved(space, row, values, images, orbit_key)
         # At a start without effects their learned scale would vanish; and a point on a bound, to
         # rounding, has no coordinates.
         moved = unconstrained.flat_of(plan.supports, values)
@@ -364,7 +344,8 @@ def _advance(
         state = state._replace(flat=flat, key=key)
         slopes = jnp.zeros_like(flat).at[hyper].set(jax.grad(at_row)(flat)[hyper])
         total += jnp.stack([flat, slopes**2])
-        state = jax.tree.map(partial(jnp.where, adapt), _adapted(state, rate), state)
+        adapted = state._replace(steps=dual_averaging()[1](_TARGET - rate, state.steps))
+        state = jax.tree.map(partial(jnp.where, adapt), adapted, state)
         drawn = values, (error > _DIVERGENT, energy, number, rate)
         fields = jax.tree.map(lambda field, value: field.at[index].set(value), fields, drawn)
         return state, total, fields
@@ -384,7 +365,6 @@ def stiffness(plan: Plan, row: Any, like: Values, metric: Metric) -> Scalar:
         values = unconstrained.sites_at(plan.supports, like, flat)[0]
         return log_prior(plan.model, row, like | values)
 
-    assert metric.spread is not None  # Some sites stay.
     precision = -jax.jvp(jax.grad(prior), (metric.centre,), (metric.moving,))[1]
     size = metric.spread.at[metric.near].set((metric.root**2).sum(0) ** -0.5)
     return jnp.sqrt((precision * size**2).max(initial=1.0))
@@ -431,43 +411,16 @@ def _stretched(plan: Plan, names: Sites) -> Sites:
     return tuple(n for n in names if not isinstance(plan.supports[n], constraints.interval))
 
 
-def _adapted(state: State, rate: Scalar) -> State:
-    """Return the state after a step of dual averaging."""
-    number = state.number + 1
-    share = 1 / (number + _DELAY)
-    error = (1 - share) * state.error + share * (_TARGET - rate)
-    log_step = jnp.log(_FIRST_STEP) - jnp.sqrt(number) / _GAMMA * error
-    weight = number**-_DECAY
-    log_mean = weight * log_step + (1 - weight) * state.log_mean
-    return state._replace(log_step=log_step, log_mean=log_mean, error=error, number=number)
-
-
-def _moved(
-    plan: Plan,
-    kinds: tuple[modes.Kind, ...],
-    levels: tuple[Level, ...],
-    data: Any,
-    row: Any,
-    parts: tuple[modes.Within, ...],
-    values: Values,
-    tried: modes.Tried,
-    key: Array,
-) -> Values:
+def _moved(space: Space, row: Any, values: Values, tried: modes.Tried, key: Array) -> Values:
     """Move along orbits, draw hyper-parameters by slices, alone and with what they govern, and step
-    to images and other levels."""
-    key, use = jax.random.split(key)
+    to images."""
+    plan, data = space.plan, space.data
+    orbit_key, woven_key, image_key = jax.random.split(key, 3)
     joint = partial(log_prior, plan.model, row)
-    values = line.visit(joint, plan.supports, plan.orbits, plan.hyper, values, use, visits=_VISITS)
-    key, use = jax.random.split(key)
-    values = sweep.interwoven(plan, row, data, values, use)
-    for kind, own, order_and_part in zip(kinds, parts, tried, strict=True):
-        key, use = jax.random.split(key)
-        whole = data if kind[1] else row
-        values = modes.step(plan.model, kind, own, whole, values, order_and_part, use)
-    for level in levels:
-        key, use = jax.random.split(key)
-        values = level_step(plan, level, data, row, values, use)
-    return values
+    given = plan.supports, plan.orbits, plan.hyper, values, orbit_key
+    values = line.visit(joint, *given, visits=_VISITS)
+    values = sweep.interwoven(plan, row, data, values, woven_key)
+    return modes.step(plan.model, space.moves, data, row, values, tried, image_key)
 
 
 # Least precision of a coordinate of a block, which the prior may not have at a point, and of one of
@@ -492,14 +445,12 @@ class Metric(NamedTuple):
     root: Float[Array, "near near"]
     inverse: Float[Array, "near near"]
     position: Float[Array, " scale"]
-    near: Int[Array, " near"] | None = None
-    spread: Flat | None = None
-    slope: Float[Array, "near coordinate"] | None = None
+    near: Int[Array, " near"]
+    spread: Flat
+    slope: Float[Array, "near coordinate"]
 
     def unconstrained(self, place: Flat) -> Flat:
         """Return the unconstrained coordinates of a place."""
-        if self.near is None or self.spread is None or self.slope is None:
-            return self.centre + self.inverse @ place
         near = self.inverse @ place[self.near]
         flat = self.centre + self.spread * place - near @ self.slope
         return flat.at[self.near].set(self.centre[self.near] + near)
@@ -507,8 +458,6 @@ class Metric(NamedTuple):
     def place(self, flat: Flat) -> Flat:
         """Return the place at unconstrained coordinates."""
         apart = flat - self.centre
-        if self.near is None or self.spread is None or self.slope is None:
-            return self.root @ apart
         near = apart[self.near]
         far = (apart + near @ self.slope) / jnp.where(self.spread > 0, self.spread, jnp.inf)
         return far.at[self.near].set(self.root @ near)
@@ -516,12 +465,10 @@ class Metric(NamedTuple):
     @property
     def moving(self) -> Any:
         """1 for coordinates that move, 0 for others."""
-        return 1.0 if self.spread is None else (self.spread > 0).astype(self.centre.dtype)
+        return (self.spread > 0).astype(self.centre.dtype)
 
     def through(self, flat: Flat) -> Metric:
         """Return the metric with the coordinates that do not move at those of a point."""
-        if self.spread is None:
-            return self
         return self._replace(centre=jnp.where(self.spread > 0, self.centre, flat))
 
 
@@ -546,12 +493,8 @@ def metric_at(
     if not np.isfinite(mass + full).all():
         return None
     root, inverse = _root(mass, full) if len(near) else (mass, mass)
-    metric = Metric(centre, *map(jnp.asarray, (root, inverse, position)))
-    if len(near) == len(centre):
-        return metric
     spread = 1 / np.sqrt(diagonal + (slopes**2).sum(0) / _ALONG**2)
-    near, spread, slope = map(jnp.asarray, (near, spread, slope))
-    return metric._replace(near=near, spread=spread, slope=slope)
+    return Metric(centre, *map(jnp.asarray, (root, inverse, position, near, spread, slope)))
 
 
 def _root(mass: Matrix, full: Matrix) -> tuple[Matrix, Matrix]:

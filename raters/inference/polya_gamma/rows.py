@@ -196,13 +196,8 @@ def indexed_rows(model: Model[Any], data: Any, values: Values, block: Block, cla
             places += [entry.astype(jnp.int32) for entry in own]
             weights += [of_rows(weight) for weight in by_slot[name]]
         begin += values[name].size
-    if not places:
-        raise NotIndexed("the program does not index the sites")
-    if len(places) > _MOST_ENTRIES:
-        raise NotImplementedError(
-            f"each row touches {len(places)} entries of block {block.sites} (at most"
-            f" {_MOST_ENTRIES}); use fewer features, such as their first principal components"
-        )
+    if not 0 < len(places) <= _MOST_ENTRIES:
+        raise NotIndexed("the program indexes the sites not at all, or many times")
     current = block.flat(values)
     slots_of = zip(places, weights, strict=True)
     along = functools.reduce(operator.add, [weight * current[entry] for entry, weight in slots_of])

@@ -35,7 +35,7 @@ from raters.program.vectors import coloured, white
 # the smallest effective sample size of Extended-BTL.
 _VISITS, _LINES = 10, 60
 # With more rows for each entry of the blocks, hyper-parameters move about as far given these.
-_MOST_ROWS = 50
+_MOST_ROWS = 100
 
 
 class Ascent(NamedTuple):
@@ -156,6 +156,17 @@ def climbed(
     return values, first
 
 
+@partial(jax.jit, static_argnums=0)
+def objective(plan: Plan, data: Any, values: Values) -> Scalar:
+    """Return the log joint density, with tied sites in normal scores."""
+    total = densities.log_joint(plan.model, data, values)
+    row = data.first_unit()
+    for block, tie in zip(plan.blocks, plan.ties, strict=True):
+        if tie is not None:
+            total += ties.to_scores(plan, tie, row, values, values[block.sites[0]]).sum()
+    return total
+
+
 def counts_of(readings: list[Reading]) -> latent_classes.Parameters:
     """Return the parameters of the conditional of probabilities: the counts of all parts."""
     first, *others = readings
@@ -190,8 +201,9 @@ def visit_free(plan: Plan, row: Any, data: Any, values: Values, key: Array, draw
 
 def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> Values:
     """Draw hyper-parameters by slices together with the entries that they govern, which stay the
-    same in units of their priors: vectors of single judges, or entries of blocks of which the rows
-    tell little."""
+    same in units or quantiles of their priors: vectors of single judges, or entries of blocks of
+    which the rows tell little. What these scale moves in inverse proportion to them, so that orbits
+    go on where entries meet a bound (interweaving of Yu and Meng 2011)."""
     if not (sites := own_sites(plan.model)):
         sites = _governed_sites(plan)
         entries = sum(jnp.size(values[name]) for name in sites)
@@ -208,7 +220,19 @@ def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> V
     def moved(at: Values) -> tuple[Values, Scalar]:
         each = {name: coloured(fn, scores[name]) for name, fn in priors(at).items()}
         there = at | {name: entries for name, (entries, _) in each.items()}
-        return there, sum((volume for _, volume in each.values()), start=jnp.zeros(()))
+        total = sum((volume for _, volume in each.values()), start=jnp.zeros(()))
+        for scale in plan.scales:
+            squares = [
+                jnp.stack([(one[name] ** 2).sum() for one in (values, there)])
+                for name in scale.down
+                if name in sites and not is_unbounded(plan.supports, name)
+            ]
+            if squares:
+                before, after = jnp.stack(squares).sum(0)
+                log_factor = jnp.log(before / after) / 2
+                there |= {name: there[name] * jnp.exp(log_factor) for name in scale.up}
+                total += log_factor * sum(jnp.size(there[name]) for name in scale.up)
+        return there, total
 
     def density(at: Values) -> Array:
         there, volume = moved(at)
@@ -218,8 +242,7 @@ def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> V
 
 
 def _governed_sites(plan: Plan) -> Sites:
-    """Return the unbounded sites of blocks by themselves."""
+    """Return the sites of blocks by themselves."""
     blocks = [block for block, tie in zip(plan.blocks, plan.ties, strict=True) if tie is None]
     blocks = [block for block in blocks if block.kind != "counts" and block.column == 0]
-    sites = (name for block in blocks for name in block.sites)
-    return tuple(name for name in sites if is_unbounded(plan.supports, name))
+    return tuple(name for block in blocks for name in block.sites)

@@ -18,17 +18,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
-from jaxtyping import Array, Float
-from numpyro.distributions.transforms import biject_to
+from jaxtyping import Array, Float, Int
 from scipy.special import softmax
 
 from raters.distributions import GroupedMixture
 from raters.distributions.rows import Tabulated
-from raters.inference.arrays import EntryArray, Rng, Sites
+from raters.inference.arrays import EntryArray, FlatPoint, Rng, Sites
 from raters.inference.base import Draws, jax_keys, warn
 from raters.inference.polya_gamma import unconstrained
-from raters.inference.polya_gamma.rows import split
-from raters.inference.polya_gamma.unconstrained import coordinates, placed
 from raters.model import Marginal, Model, Values
 from raters.program import Program, Supports, likelihood_of, log_prior, trace
 
@@ -88,19 +85,21 @@ class Tables:
         passes = self.counts.nnz * self.log_weights.shape[1]
         return size > _DENSE_LIMIT or passes * max(size, draws) > _WORK_LIMIT
 
-    @property
-    def row(self) -> Any:
-        """First row of the data."""
-        return self.data.take(slice(0, 1))
-
     def posterior(self, table: Table) -> Shares:
         """Probability of each class of each group."""
         joint = self.counts @ table.reshape(-1, table.shape[-1]) + self.log_weights
         return np.asarray(softmax(joint, axis=1))
 
-    def expected(self, probs: Shares, shape: tuple[int, ...]) -> Table:
-        """Expected number of rows of each value, distribution and class."""
-        return np.asarray((self.transposed @ (self.repeats[:, None] * probs)).reshape(shape))
+
+class Information(NamedTuple):
+    """Information matrix with a block for each distribution, and a border for the coordinates that
+    they share; and the places of both."""
+
+    own: Int[np.ndarray, "cell own"]
+    shared: Int[np.ndarray, " shared"]
+    block: CellBlocks
+    border: Float[np.ndarray, "cell own shared"]
+    of_shared: Float[np.ndarray, "shared shared"]
 
 
 def draws(tables: Tables, mode: Values, number: int, rng: Rng) -> Values:
@@ -109,90 +108,81 @@ def draws(tables: Tables, mode: Values, number: int, rng: Rng) -> Values:
     data = jax.tree.map(jnp.asarray, tables.data)
     climb = partial(unconstrained.slope, tables.model, supports, data, like)
     found = unconstrained.maximised(climb, np.asarray(unconstrained.flat_of(supports, like)))
-    mode = unconstrained.sites_at(supports, like, jnp.asarray(found.x))[0]
-    layout = Split.of(supports, tables.cells, mode)
-    own, shared = layout.start(mode)
-    metric = _metric(tables, layout, own, shared)
-    metric = metric._replace(block=metric.block - _missing(tables, layout, own, shared))
-    map_of = factor(metric)
-    drawn = []
-    for _ in range(number):
-        noise = rng.standard_normal(own.size + shared.size)
-        apart = map_of.step(noise[: own.size].reshape(own.shape), noise[own.size :])
-        drawn.append(layout.values(own + apart[0], shared + apart[1]))
-    return {name: np.stack([each[name] for each in drawn]) for name in mode}
+    own, shared, block, border, of_shared = information(tables, like, found.x)
+    inverse = inverse_factor(block)
+    slope = inverse @ (inverse.transpose(0, 2, 1) @ border)
+    left = of_shared - np.einsum("cis,cit->st", border, slope)
+    steps = rng.standard_normal((number, found.x.size))
+    steps[:, shared] = steps[:, shared] @ inverse_factor(left[None])[0].T
+    moved = np.einsum("cis,ns->nci", slope, steps[:, shared])
+    steps[:, own] = np.einsum("cij,ncj->nci", inverse, steps[:, own]) - moved
+    drawn = unconstrained.sites_at_each(supports, like, jnp.asarray(found.x + steps))[0]
+    return {name: np.asarray(value) for name, value in drawn.items()}
 
 
-def _table(tables: Tables, layout: Split, own: np.ndarray, shared: np.ndarray) -> np.ndarray:
-    """Log-probability of each value under each distribution and class."""
-    return np.asarray(_table_of(tables.model, layout, tables.row, own, shared))
-
-
-@partial(jax.jit, static_argnums=0)
-def _table_at(model: Model[Any], data: Any, values: Values) -> Array:
-    site = trace(model, data, values)[model.observed]
-    return site["fn"].component_distribution.table()
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _table_of(model: Model[Any], layout: Split, data: Any, own: Array, shared: Array) -> Array:
-    return _table_at(model, data, layout.point(own, shared))
-
-
-def _metric(tables: Tables, layout: Split, own: np.ndarray, shared: np.ndarray) -> Metric:
-    """Information of rows and classes together, averaged over the classes."""
-    table = _table(tables, layout, own, shared)
-    expected = tables.expected(tables.posterior(table), table.shape)
-    parts = _information(tables.model, layout, tables.row, own, shared, expected)
-    return Metric(*map(np.asarray, parts))
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _information(
-    model: Model[Any], layout: Split, data: Any, own: Array, shared: Array, expected: Array
-) -> tuple[Array, Array, Array]:
-    """Blocks, border and shared part of the negative second derivatives of the expected log joint
-    density of rows and classes."""
-
-    def density(own: Array, shared: Array) -> Array:
-        values, volume = placed(layout.supports, layout.free(own, shared))
-        prior = log_prior(model, data, values) + volume
-        return prior + (expected * _table_of(model, layout, data, own, shared)).sum()
-
-    slopes = jax.grad(density, argnums=(0, 1))
-
-    def along(own_step: Array, shared_step: Array) -> tuple[Array, Array]:
-        return jax.jvp(slopes, (own, shared), (own_step, shared_step))[1]
-
-    still, no_step = jnp.zeros_like(own), jnp.zeros_like(shared)
-    block = jax.lax.map(
-        lambda one: along(jnp.broadcast_to(one, own.shape), no_step)[0], jnp.eye(own.shape[1])
-    )
-    border, of_shared = jax.lax.map(lambda one: along(still, one), jnp.eye(len(shared)))
-    return -block.transpose(1, 2, 0), -border.transpose(1, 2, 0), -of_shared
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _scores(model: Model[Any], layout: Split, data: Any, own: Array, shared: Array) -> Array:
-    """Derivatives of the table in the own coordinates of each distribution."""
-
-    def along(one: Array) -> Array:
-        step = jnp.broadcast_to(one, own.shape)
-        return jax.jvp(lambda own: _table_of(model, layout, data, own, shared), (own,), (step,))[1]
-
-    return jax.lax.map(along, jnp.eye(own.shape[1]))
-
-
-def _missing(tables: Tables, layout: Split, own: np.ndarray, shared: np.ndarray) -> CellBlocks:
-    """Information that the classes would add, in the block of each distribution."""
-    table = _table(tables, layout, own, shared)
+def information(tables: Tables, like: Values, flat: FlatPoint) -> Information:
+    """Return the information of rows and classes together, averaged over the classes, less what
+    the classes add in the block of each distribution."""
+    supports, size, row = tables.supports, len(flat), tables.data.take(slice(0, 1))
+    places = unconstrained.coordinates_of(supports, like, jnp.arange(size, dtype=float))
+    each = [np.reshape(places[name], (len(places[name]), -1)) for name in tables.cells]
+    own = np.concatenate(each, axis=1).astype(int)
+    shared = np.setdiff1d(np.arange(size), own)
+    width = own.shape[1]
+    along = np.zeros((width + len(shared), size))
+    along[np.arange(width), own] = along[width + np.arange(len(shared)), shared] = 1.0
+    given = tables.model, supports, row, like, jnp.asarray(flat)
+    table = np.asarray(_table_at(*given))
     probs = tables.posterior(table)
-    score = np.asarray(_scores(tables.model, layout, tables.row, own, shared))
+    weighted = tables.repeats[:, None] * probs
+    expected = (tables.transposed @ weighted).reshape(table.shape)
+    products, score = map(np.asarray, _derivatives(*given, expected, along, width))
+    of_own, of_shared = np.split(products, [width])
     squared = tables.transposed.copy()
     squared.data **= 2
-    weight = (squared @ (tables.repeats[:, None] * probs)).reshape(table.shape)
+    weight = (squared @ weighted).reshape(table.shape)
     second = np.einsum("pvcq,rvcq,vcq->cpr", score, score, weight, optimize=True)
-    return np.asarray(second - _of_means(tables, score, probs))
+    block = of_own[:, own].transpose(1, 2, 0) - second + _of_means(tables, score, probs)
+    return Information(
+        own, shared, block, of_shared[:, own].transpose(1, 2, 0), of_shared[:, shared]
+    )
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _table_at(model: Model[Any], supports: Supports, row: Any, like: Values, flat: Array) -> Array:
+    """Log-probability of each value under each distribution and class."""
+    values = unconstrained.sites_at(supports, like, flat)[0]
+    return trace(model, row, values)[model.observed]["fn"].component_distribution.table()
+
+
+@partial(jax.jit, static_argnums=(0, 1, 7))
+def _derivatives(
+    model: Model[Any],
+    supports: Supports,
+    row: Any,
+    like: Values,
+    flat: Array,
+    expected: Array,
+    along: Array,
+    number: int,
+) -> tuple[Array, Array]:
+    """Products of the negative second derivatives of the expected log joint density of rows and
+    classes with some directions, and derivatives of the table along the first of them."""
+
+    def table(flat: Array) -> Array:
+        return _table_at(model, supports, row, like, flat)
+
+    def density(flat: Array) -> Array:
+        values, volume = unconstrained.sites_at(supports, like, flat)
+        return log_prior(model, row, values) + volume + (expected * table(flat)).sum()
+
+    def product(direction: Array) -> Array:
+        return -jax.jvp(jax.grad(density), (flat,), (direction,))[1]
+
+    def score(direction: Array) -> Array:
+        return jax.jvp(table, (flat,), (direction,))[1]
+
+    return jax.lax.map(product, along), jax.lax.map(score, along[:number])
 
 
 def _of_means(
@@ -218,37 +208,8 @@ def _of_means(
     return total
 
 
-# Least eigenvalue of a block of the metric, relative to its largest.
+# Least eigenvalue of a block of the information, relative to its largest.
 _FLATTEST = 1e-6
-
-
-class Metric(NamedTuple):
-    """Information matrix with a block for each distribution, and a border for what they share."""
-
-    block: np.ndarray
-    border: np.ndarray
-    shared: np.ndarray
-
-
-class Factor(NamedTuple):
-    """A map of independent coordinates to steps whose covariance is the inverse of a metric."""
-
-    inverse: np.ndarray
-    slope: np.ndarray
-    shared: np.ndarray
-
-    def step(self, own: np.ndarray, shared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Steps of the own and of the shared coordinates."""
-        moved = self.shared @ shared
-        return np.einsum("cij,cj->ci", self.inverse, own) - self.slope @ moved, moved
-
-
-def factor(metric: Metric) -> Factor:
-    """Factor of a metric, whose flat and falling directions are bounded from below."""
-    inverse = inverse_factor(metric.block)
-    solved = inverse @ (inverse.transpose(0, 2, 1) @ metric.border)
-    left = metric.shared - np.einsum("cis,cit->st", metric.border, solved)
-    return Factor(inverse, solved, inverse_factor(left[None])[0])
 
 
 def inverse_factor(matrix: CellBlocks) -> np.ndarray:
@@ -259,48 +220,6 @@ def inverse_factor(matrix: CellBlocks) -> np.ndarray:
     least = _FLATTEST * np.maximum(np.abs(eigenvalues).max(1, keepdims=True), 1e-3)
     scale = 1 / np.sqrt(np.maximum(np.abs(eigenvalues), least))
     return np.asarray(vectors * scale[:, None, :])
-
-
-@dataclass(frozen=True)
-class Split:
-    """Unconstrained coordinates of the sites of distributions, side by side, and of the others."""
-
-    supports: Supports
-    cells: Sites
-    shapes: tuple[tuple[str, tuple[int, ...]], ...]
-
-    @classmethod
-    def of(cls, supports: Supports, cells: Sites, values: Values) -> Split:
-        """Coordinates of sites of the shapes of these values."""
-        shapes = {
-            name: tuple(biject_to(supports[name]).inverse_shape(np.shape(value)))
-            for name, value in values.items()
-        }
-        return cls(supports, cells, tuple(shapes.items()))
-
-    def start(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
-        """Own coordinates, shape (cell, own), and those that are shared."""
-        wide = {name: np.asarray(values[name], float) for name, _ in self.shapes}
-        free = coordinates(self.supports, wide, tuple(wide))
-        own = [np.reshape(free[name], (len(free[name]), -1)) for name in self.cells]
-        shared = [np.ravel(free[name]) for name in sorted(free) if name not in self.cells]
-        return np.concatenate(own, axis=1), np.concatenate([np.zeros(0), *shared])
-
-    def point(self, own: Array, shared: Array) -> Values:
-        """Values at some coordinates, for traced arrays too."""
-        return placed(self.supports, self.free(own, shared))[0]
-
-    def free(self, own: Array, shared: Array) -> Values:
-        """Unconstrained coordinates of each site."""
-        like = {name: np.empty(shape) for name, shape in self.shapes}
-        others = tuple(sorted(name for name in like if name not in self.cells))
-        each = {name: like[name][0] for name in self.cells}
-        return split(shared, like, others) | split(own, each, self.cells)
-
-    def values(self, own: np.ndarray, shared: np.ndarray) -> Values:
-        """Values at some coordinates."""
-        point = self.point(jnp.asarray(own), jnp.asarray(shared))
-        return {name: np.asarray(value) for name, value in point.items()}
 
 
 # Steps to the mode of each entry, from 0 and from the mode under other values of the other sites.
