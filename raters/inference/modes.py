@@ -213,13 +213,12 @@ _FEW_CLASSES, _MOST_PAIRS = 5, 200
 
 def orders(number: int) -> tuple[Order, ...]:
     """Orders of the classes other than their own, each with its inverse."""
-    own = list(range(number))
+    own = tuple(range(number))
     if number <= _FEW_CLASSES:
         return tuple(permutations(own))[1:]
-    found = [tuple(own[::-1]), *(tuple(own[by:] + own[:by]) for by in range(1, number))]
+    found = [own[::-1], *(own[by:] + own[:by] for by in range(1, number))]
     pairs = list(combinations(own, 2))
-    for one, other in pairs if len(pairs) <= _MOST_PAIRS else ():
-        order = own.copy()
-        order[one], order[other] = other, one
-        found.append(tuple(order))
+    for pair in pairs if len(pairs) <= _MOST_PAIRS else ():
+        swapped = dict(zip(pair, pair[::-1], strict=True))
+        found.append(tuple(swapped.get(one, one) for one in own))
     return tuple(dict.fromkeys(found))

@@ -86,9 +86,11 @@ def _(fn: GroupedMixture, value: Any, classes: Any = None) -> Observation:
 @singledispatch
 def component(fn: dist.Distribution, value: Any, weight: Float[Array, "row class"]) -> Observation:
     """Return the same as `observation` for the components of a mixture."""
-    raise NotImplementedError(
-        f"the observed distribution is a mixture of {type(fn).__name__}, which has no logits"
-    )
+    rows = observation(fn, value[:, None])
+    if rows.shift is not None:
+        raise NotImplementedError(f"the observed distribution is a mixture of {type(fn).__name__}")
+    votes, kappa = (weight * part for part in (rows.votes, rows.kappa))
+    return Observation(rows.logits.ravel(), votes.ravel(), kappa.ravel())
 
 
 @component.register
@@ -99,19 +101,6 @@ def _(fn: RightOrWrongLabel, value: Any, weight: Float[Array, "row class"]) -> O
         votes = weight.sum(-1)
         return Observation(fn.logits[:, 0], votes, (weight * right).sum(-1) - votes / 2)
     return Observation(fn.logits.ravel(), weight.ravel(), (weight * (right - 0.5)).ravel())
-
-
-@component.register
-def _(fn: dist.BernoulliLogits, value: Any, weight: Float[Array, "row class"]) -> Observation:
-    kappa = (weight * (value[:, None] - 0.5)).ravel()
-    return Observation(fn.logits.ravel(), weight.ravel(), kappa)
-
-
-@component.register
-def _(fn: dist.BinomialLogits, value: Any, weight: Float[Array, "row class"]) -> Observation:
-    count = jnp.broadcast_to(fn.total_count, weight.shape)
-    kappa = weight * (value[:, None] - count / 2)
-    return Observation(fn.logits.ravel(), (weight * count).ravel(), kappa.ravel())
 
 
 class Gaussian(NamedTuple):

@@ -14,6 +14,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.distributions import RowMixture
+from raters.distributions.correlated import unwrapped
 from raters.distributions.labels import TypeMixture, log_beta
 from raters.inference.arrays import Classes, PerDraw, PerRow, Rng, Scalar, Sites
 from raters.inference.polya_gamma import augmentation
@@ -148,14 +149,13 @@ def _given(parameters: Parameters, component: Any) -> Any:
 def site_prior(model: Model[Any], data: Any, values: Values, site: str) -> dist.Distribution:
     """Return a site's prior, with its parameters in the site's shape."""
     fn = trace(model, data, values)[site]["fn"]
-    while isinstance(fn, dist.Independent):
-        fn = fn.base_dist
-    if isinstance(fn, dist.ExpandedDistribution) and isinstance(fn.base_dist, dist.Dirichlet):
-        return dist.Dirichlet(jnp.broadcast_to(fn.base_dist.concentration, fn.shape()))
-    if isinstance(fn, dist.ExpandedDistribution) and isinstance(fn.base_dist, dist.Beta):
-        both = fn.base_dist.concentration1, fn.base_dist.concentration0
+    base: Any = unwrapped(fn)
+    if isinstance(base, dist.Dirichlet):
+        return dist.Dirichlet(jnp.broadcast_to(base.concentration, fn.shape()))
+    if isinstance(base, dist.Beta):
+        both = base.concentration1, base.concentration0
         return dist.Beta(*(jnp.broadcast_to(part, fn.shape()) for part in both))
-    return fn
+    return base
 
 
 def type_of_prior(model: Model[Any], data: Any, values: Values, site: str) -> type:

@@ -13,16 +13,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
-from jaxtyping import Array
 
-from raters.inference.arrays import Entries, EntryArray, FlatPoint, Rng
+from raters.inference.arrays import Entries, EntryArray, Flat, FlatPoint, Rng, Scalar
+from raters.inference.polya_gamma import unconstrained
 from raters.inference.polya_gamma.laplace import block_sites, information
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block, block_prior
-from raters.inference.polya_gamma.unconstrained import coordinates, maximised, placed
 from raters.model import Values
-from raters.program import log_prior, placing
+from raters.program import Supports, log_prior, placing
 
 # EM stops when the limit of its steps, as two of them foretell it, is no farther than this from the
 # last of them, in unconstrained coordinates, or after so many steps.
@@ -79,14 +77,14 @@ class _Marginal:
 
     def __init__(self, plan: Plan, data: Any, climb: Climb, values: Values, seed: int) -> None:
         self.plan, self.data, self.climb, self.seed = plan, data, climb, seed
-        self.row = placing.first_unit(data)
-        point, self.unravel = ravel_pytree(coordinates(plan.supports, values, plan.hyper))
-        self.start: FlatPoint = np.asarray(point)
+        self.row, self.like = placing.first_unit(data), values
+        self.supports = Supports({name: plan.supports[name] for name in plan.hyper})
+        self.start: FlatPoint = np.asarray(unconstrained.flat_of(self.supports, values))
 
     def at(self, point: FlatPoint) -> Values:
         """Return the hyper-parameters at a point."""
-        there = placed(self.plan.supports, self.unravel(jnp.asarray(point)))[0]
-        return {name: np.asarray(there[name]) for name in self.plan.hyper}
+        there = unconstrained.sites_at(self.supports, self.like, jnp.asarray(point))[0]
+        return {name: np.asarray(value) for name, value in there.items()}
 
     def ahead(self, point: FlatPoint, values: Values) -> tuple[FlatPoint, Values, list[Entries]]:
         """Return the point after a step, the mode of the other sites, and the prior's shares."""
@@ -95,14 +93,12 @@ class _Marginal:
         variance = normal.variances(np.random.default_rng(self.seed), _PROBES)
         ends = np.cumsum([np.size(values[name]) for name in block_sites(self.plan)])
         shares = np.split(variance * normal.prior.precision, ends[:-1])
-        given = {name: jnp.asarray(value) for name, value in values.items()}
-
-        def objective(flat: np.ndarray) -> tuple[Any, Any]:
-            at = self.unravel(jnp.asarray(flat))
-            value, slope = _expected(self.plan, self.row, given, jnp.asarray(variance), at)
-            return value, ravel_pytree(slope)[0]
-
-        return np.asarray(maximised(objective, point).x), values, shares
+        given = self.plan, self.supports, self.row, values, variance
+        return (
+            np.asarray(unconstrained.maximised(partial(_expected, *given), point).x),
+            values,
+            shares,
+        )
 
 
 def leap(x0: np.ndarray, x1: np.ndarray, x2: np.ndarray, farthest: float = np.inf) -> np.ndarray:
@@ -113,21 +109,21 @@ def leap(x0: np.ndarray, x1: np.ndarray, x2: np.ndarray, farthest: float = np.in
     return np.asarray(2 * length * step + length**2 * curvature)
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=(0, 1))
 def _expected(
-    plan: Plan, row: Any, values: Values, variance: EntryArray, coordinates: Values
-) -> tuple[Array, Values]:
+    plan: Plan, supports: Supports, row: Any, values: Values, variance: EntryArray, flat: Flat
+) -> tuple[Scalar, Flat]:
     """Return the expected log density of the hyper-parameters, and its gradient."""
     sites = block_sites(plan)
     entries = jnp.concatenate([jnp.ravel(values[name]) for name in sites])
 
-    def density(coordinates: Values) -> Array:
-        own_hyper, volume = placed(plan.supports, {name: coordinates[name] for name in plan.hyper})
+    def density(flat: Flat) -> Scalar:
+        own_hyper, volume = unconstrained.sites_at(supports, values, flat)
         there = values | own_hyper
         prior = block_prior(plan.model, row, there, Block(sites))
         square = (entries - prior.mean) ** 2 + variance
         of_blocks = jnp.log(prior.precision) - prior.precision * square
-        own: Array = log_prior(plan.model, row, there, without=sites)
+        own = log_prior(plan.model, row, there, without=sites)
         return own + volume + jnp.where(prior.precision > 0, of_blocks, 0.0).sum() / 2
 
-    return jax.value_and_grad(density)(coordinates)
+    return jax.value_and_grad(density)(flat)
