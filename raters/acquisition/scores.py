@@ -454,12 +454,12 @@ class TruthVariance(Criterion):
     """Expected reduction of the posterior variance of an item's true class by a label; class
     probabilities allow for mistakes that the crowd makes together."""
 
-    @staticmethod
-    @partial(jax.jit, static_argnums=2)
-    def formula(probs: Probs, weight: Weight, classes: int) -> Scores:
+    @_compiled
+    def formula(probs: Probs, weight: Weight) -> Scores:
         """Expected reduction of the variance of the indicators, summed over classes."""
         labels, questions = probs.shape[2:]
-        weighted = (weight[:, :, None, :] * probs).reshape(-1, classes, labels, questions)
+        # Each draw stands once for each class, and classes are labels.
+        weighted = (weight[:, :, None, :] * probs).reshape(-1, labels, labels, questions)
         both = weighted.sum(0)
         truth, label = both.sum(1, keepdims=True), both.sum(0, keepdims=True)
         return ((both - truth * label) ** 2 / jnp.maximum(label, _TINY)).sum((0, 1))
@@ -468,12 +468,8 @@ class TruthVariance(Criterion):
         """Read the probabilities by class."""
         if not posterior.program.has_truth:
             _refuse_target("'truth' needs true classes, and the model has none")
-
-        def score(piece: Any) -> Any:
-            probs = posterior.answer_probs(piece, by_class=True, calibrated=True)
-            return self.formula(probs.table, probs.weight, probs.table.shape[2])
-
-        return score
+        read = partial(posterior.answer_probs, by_class=True, calibrated=True)
+        return lambda piece: self.formula(*read(piece))
 
 
 # ---------------------------------------------------------------- parts of a posterior

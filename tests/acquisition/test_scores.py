@@ -147,16 +147,16 @@ def test_variance_reduction_by_brute_force():
 
 
 def test_class_variance_reduction_by_brute_force():
-    """One item, two classes, draws that differ about both the class and the annotator."""
+    """One item, three classes, draws that differ about both the class and the annotator."""
     rng = np.random.default_rng(7)
-    share, confusion = rng.dirichlet(np.ones(2), 20), rng.dirichlet(np.ones(3), (20, 2))
+    share, confusion = rng.dirichlet(np.ones(3), 20), rng.dirichlet(np.ones(3), (20, 3))
     joint = (share[:, :, None] * confusion).mean(0)  # (class, label)
     expected = (joint.sum(1) * (1 - joint.sum(1))).sum()
     for label in range(3):
         truth = joint[:, label] / joint[:, label].sum()
         expected -= joint[:, label].sum() * (truth * (1 - truth)).sum()
-    weight = (share / 20).reshape(1, 40, 1)
-    found = TruthVariance.formula(confusion.reshape(1, 40, 3, 1), weight, 2)
+    weight = (share / 20).reshape(1, 60, 1)
+    found = TruthVariance.formula(confusion.reshape(1, 60, 3, 1), weight)
     assert found[0] == pytest.approx(expected, rel=1e-4)
 
 
