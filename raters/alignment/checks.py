@@ -48,7 +48,7 @@ def as_reward(value: ArrayLike) -> Batch:
         spread = np.ptp(array, -1)
     if not np.isfinite(spread).all():
         such = "reward=np.divide(reward, np.abs(reward).max())"
-        refuse_data("reward", problem="is too large", expected="divide it", instead=such)
+        refuse_data("reward", problem="overflows", expected="divide all by its range", instead=such)
     return array
 
 

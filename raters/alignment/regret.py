@@ -80,7 +80,7 @@ def regret_matrix(
     for name, table in (("policies", probs), ("reference", base)):
         if not np.where(possible, table, 1).all():
             such = f"0.999 * {name} + 0.001 / {name}.shape[-1]"
-            refuse_data(name, problem="has a 0", expected="smooth it", instead=such)
+            refuse_data(name, problem="has a logarithm of 0", expected="smooth it", instead=such)
     log_ratio = np.log(np.where(possible, probs, 1)) - np.log(np.where(possible, base, 1))
     mean = np.einsum("kxy,jxy->kjx", log_ratio, probs).mean(-1)
     return np.vstack([np.zeros(len(probs)), beta * (np.diag(mean)[:, None] - mean)])
