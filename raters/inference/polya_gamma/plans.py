@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 import numpyro.distributions as dist
+from jaxtyping import Array
 
 from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import detection, latent_classes, local_effects
@@ -16,7 +19,7 @@ from raters.inference.polya_gamma.rows import Block, is_entrywise
 from raters.inference.polya_gamma.ties import Tie
 from raters.inference.polya_gamma.unconstrained import is_unbounded
 from raters.model import Model, Scale, Translation, Values, local_sites
-from raters.program import Program, Supports, pointwise_log_likelihood, start_of
+from raters.program import Program, Supports, placing, pointwise_log_likelihood, start_of, trace
 from raters.program.program import once
 
 # EM updates a free site with more entries than this by its gradient.
@@ -72,6 +75,7 @@ class Plan:
     reaching: frozenset[str]
     in_logs: frozenset[str]
     steep: Sites = ()
+    alone: Sites = ()
 
     @property
     def is_joint(self) -> bool:
@@ -185,6 +189,7 @@ def plan(program: Program[Any], values: Values) -> Plan:
     free = tuple(name for name in loose if name not in steep)
     of_ties = {name for block, tie in zip(blocks, tied, strict=True) if tie for name in block.sites}
     in_logs = {part.names[site] for part in parts for site in part.in_logs}
+    reaching = _reaching(program, values, parts, free)
     return Plan(
         model=model,
         supports=program.supports,
@@ -194,10 +199,34 @@ def plan(program: Program[Any], values: Values) -> Plan:
         ties=tuple(tied),
         scales=tuple(one for one in model.symmetries if isinstance(one, Scale)),
         free=free,
-        reaching=_reaching(program, values, parts, free),
+        reaching=reaching,
         in_logs=frozenset(in_logs - of_ties),
         steep=steep,
+        alone=_alone(program, values, blocks, tied) if set(free) - reaching else (),
     )
+
+
+def _alone(
+    program: Program[Any], values: Values, blocks: list[Block], ties: list[Tie | None]
+) -> Sites:
+    """Return the sites of blocks that move with what governs them: their priors do not depend on
+    one another, which would be others on the way back."""
+    each = [block for block, tie in zip(blocks, ties, strict=True) if tie is None]
+    each = [block for block in each if block.kind != "counts" and block.column == 0]
+    sites = {name for block in each for name in block.sites}
+    given = program.model, placing.first_unit(program.data), values
+    return tuple(
+        name
+        for block in each
+        for name in block.sites
+        if not detection.depends(_log_prior_of(name), *given, sorted(sites - {name}))
+    )
+
+
+@cache
+def _log_prior_of(name: str) -> Callable[[Model[Any], Any, Values], Array]:
+    """Return the log prior density of a site, one function for all fits, since it is compiled."""
+    return lambda model, data, values: trace(model, data, values)[name]["fn"].log_prob(values[name])
 
 
 def _part(program: Program[Any], values: Values, name: str) -> Part:

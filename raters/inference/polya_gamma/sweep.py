@@ -13,7 +13,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from raters.distributions.correlated import unwrapped
-from raters.inference.arrays import Scalar, Sites
+from raters.inference.arrays import Scalar
 from raters.inference.polya_gamma import latent_classes, line, ties
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT
 from raters.inference.polya_gamma.plans import Plan
@@ -205,7 +205,7 @@ def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> V
     which the rows tell little. What these scale moves in inverse proportion to them, so that orbits
     go on where entries meet a bound (interweaving of Yu and Meng 2011)."""
     if not (sites := own_sites(plan.model)):
-        sites = _governed_sites(plan)
+        sites = plan.alone
         entries = sum(jnp.size(values[name]) for name in sites)
         lines = sum(jnp.size(values[name]) for name in plan.hyper)
         if not lines or data.num_rows * lines > _MOST_ROWS * entries:
@@ -218,20 +218,18 @@ def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> V
     scores = {name: white(fn, values[name]) for name, fn in priors(values).items()}
 
     def moved(at: Values) -> tuple[Values, Scalar]:
-        each = {name: coloured(fn, scores[name]) for name, fn in priors(at).items()}
-        there = at | {name: entries for name, (entries, _) in each.items()}
-        total = sum((volume for _, volume in each.values()), start=jnp.zeros(()))
-        for scale in plan.scales:
-            squares = [
-                jnp.stack([(one[name] ** 2).sum() for one in (values, there)])
-                for name in scale.down
-                if name in sites and not is_unbounded(plan.supports, name)
-            ]
-            if squares:
-                before, after = jnp.stack(squares).sum(0)
-                log_factor = jnp.log(before / after) / 2
-                there |= {name: there[name] * jnp.exp(log_factor) for name in scale.up}
-                total += log_factor * sum(jnp.size(there[name]) for name in scale.up)
+        own, there, total = dict(scores), dict(at), jnp.zeros(())
+        fns = priors(at)
+        for name in sorted(sites, key=partial(is_unbounded, plan.supports)):
+            there[name], volume = coloured(fns[name], own[name])
+            total += volume
+            ups = [up for scale in plan.scales for up in scale.up if name in scale.down]
+            if ups and not is_unbounded(plan.supports, name):
+                log_factor = jnp.log((values[name] ** 2).sum() / (there[name] ** 2).sum()) / 2
+                for up in ups:  # Around the mean of its prior, for the same way back.
+                    moving = own if up in own else there
+                    moving[up] = moving[up] * jnp.exp(log_factor)
+                    total += log_factor * jnp.size(moving[up])
         return there, total
 
     def density(at: Values) -> Array:
@@ -239,10 +237,3 @@ def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> V
         return densities.log_joint(plan.model, data, there) + volume
 
     return moved(line.visit(density, plan.supports, (), plan.hyper, values, key))[0]
-
-
-def _governed_sites(plan: Plan) -> Sites:
-    """Return the sites of blocks by themselves."""
-    blocks = [block for block, tie in zip(plan.blocks, plan.ties, strict=True) if tie is None]
-    blocks = [block for block in blocks if block.kind != "counts" and block.column == 0]
-    return tuple(name for block in blocks for name in block.sites)
