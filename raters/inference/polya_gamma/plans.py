@@ -210,16 +210,17 @@ def _alone(
     program: Program[Any], values: Values, blocks: list[Block], ties: list[Tie | None]
 ) -> Sites:
     """Return the sites of blocks that move with what governs them: their priors do not depend on
-    one another, which would be others on the way back."""
+    what a scale moves with them, which would be others on the way back."""
     each = [block for block, tie in zip(blocks, ties, strict=True) if tie is None]
     each = [block for block in each if block.kind != "counts" and block.column == 0]
-    sites = {name for block in each for name in block.sites}
     given = program.model, placing.first_unit(program.data), values
+    scales = [one for one in program.model.symmetries if isinstance(one, Scale)]
+    ups = {site: one.up for one in scales for site in one.down}
     return tuple(
         name
         for block in each
         for name in block.sites
-        if not detection.depends(_log_prior_of(name), *given, sorted(sites - {name}))
+        if name not in ups or not detection.depends(_log_prior_of(name), *given, ups[name])
     )
 
 
