@@ -209,7 +209,7 @@ FAILURES = {
     ),
     "intransitivity": (
         rt.BTL(),
-        lambda: votes(lambda one, two, row: 2.0 * np.sin(2 * np.pi * (two - one) / 9)),
+        lambda: votes(lambda one, two, row: 2.0 * np.sin(2 * np.pi * (two - one) / 9), number=2000),
         None,
     ),
     "agreement": (
