@@ -57,7 +57,7 @@ def as_policy(name: str, value: ArrayLike, such: str = _TABLE) -> Batch:
     array = as_array(name, value, such)
     total = array.sum(-1)
     if array.min() < 0 or np.abs(total - 1).max() > ROUNDING:
-        problem = f"has entries from {array.min():g} on, and sums up to {total.max():g}"
+        problem = f"has entries from {array.min():g}, sums of {total.min():g} to {total.max():g}"
         expected = "give probabilities that add up to one over the last axis"
         such = f"{name} / {name}.sum(-1, keepdims=True), or scipy.special.softmax({name}, -1)"
         refuse_data(name, problem=problem, expected=expected, instead=such)

@@ -65,7 +65,7 @@ def numbers(
         none = array.dtype == object and any(one is None for one in array.flat)
         if array.dtype.kind != "c" and not none:
             return array.astype(np.float64)
-    return refuse_data(name, value, "is no array of numbers", "give one", instead=f"{name}={such}")
+    return refuse_data(name, value, "is no array", "give rows of numbers", instead=f"{name}={such}")
 
 
 def places(name: str, index: Any, size: int) -> Any:

@@ -187,13 +187,15 @@ def _weighted(
     log_ratio = in_double(_total, program, values) - in_double(_total, before, values)
     log_weight, k = importance.smoothed(log_ratio)
     weight = np.exp(log_weight - log_weight.max())
-    limit = importance.largest_k(len(weight))
-    if not k <= limit or weight.sum() ** 2 / (weight**2).sum() < _WORTH:
+    share = weight.sum() ** 2 / (weight**2).sum() / len(weight)
+    # Draws that have not mixed hold less than their number.
+    effective = float(share * min(result.attrs.get("min_ess", len(weight)), len(weight)))
+    if not (k <= importance.largest_k(len(weight)) and effective >= _WORTH):
         return None
     stats = {"log_p": log_ratio[None], "log_q": np.zeros_like(log_ratio)[None]}
     draws = Draws({name: value[None] for name, value in values.items()}, stats)
     weighted = importance.corrected(draws, np.random.default_rng(seed))
-    return weighted._replace(facts=weighted.facts | {"converged": 1})
+    return weighted._replace(facts=weighted.facts | {"converged": 1, "min_ess": effective})
 
 
 def _total(model: Model[Any], data: Any, values: Values) -> Float[Array, ""]:

@@ -326,8 +326,8 @@ class Campaign:
         if isinstance(answers, str) and answer is not None:
             answers = {answers: answer}
         elif not isinstance(answers, Mapping) or answer is not None:
-            such = "{'a3f1-1': 'first'}"
-            refuse_data("answers", answers, expected="map ids to answers", instead=such)
+            such, expected = "{'a3f1-1': 'first'}", "give an id and an answer, or map them"
+            refuse_data("answers", answers, expected=expected, instead=such)
         rows, outcomes = self._journal.read().row.tolist(), dict[int, float]()
         for question, words in answers.items():
             place = self._journal.place_of(question, len(rows))

@@ -110,7 +110,8 @@ def several_draws(backend: Backend, number: int | None = None) -> int:
     """Number of draws of a posterior after a fit by this back-end; `SettingError` for one draw, as
     `Posterior.of` refuses its results."""
     if number is None:
-        number = getattr(backend, "draws", _DRAWS) * getattr(backend, "chains", 1)
+        draws, chains = (getattr(backend, name, None) for name in ("draws", "chains"))
+        number = _DRAWS if draws is None else draws * (chains or 1)
     if number < 2:
         refuse("backend", backend, "gives one draw", "take more", instead="rt.PGGibbs(draws=250)")
     return min(number, _DRAWS)

@@ -316,7 +316,8 @@ def transaction(
             db.execute("COMMIT")
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last of a broken name
         problem = f"the journal {str(path)!r} cannot be used: {error}; nothing was written"
-        raise DataError(f"{problem}; try again if it is locked, or use a copy of it") from error
+        expected = "name a file in a folder that is there, or try again if it is locked"
+        raise DataError(f"{problem}; {expected}") from error
 
 
 def is_new(path: str | Path) -> bool:

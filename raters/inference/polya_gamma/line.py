@@ -22,6 +22,8 @@ Line = Callable[[Array], Array]
 _WIDTH = 1.0
 _STEPS = 64
 _TRIES = 200
+# Standard deviation of a step of Metropolis.
+_JUMP = 2.0
 # Reach of a golden-section search.
 _REACH = 2.0
 # What the value at the point of a `_Slice` is for.
@@ -99,6 +101,14 @@ def golden_step(f: Line, key: Array | None = None, shape: tuple[int, ...] = ()) 
     return lax.fori_loop(0, narrowings + 1, narrow, start)[0]
 
 
+def jump_step(f: Line, key: Array) -> Scalar:
+    """Draw by a step of Metropolis from 0, with two densities."""
+    propose, accept = jax.random.split(key)
+    move = _JUMP * jax.random.normal(propose)
+    here, there = lax.map(f, jnp.stack([jnp.zeros(()), move]))
+    return jnp.where(jnp.log(jax.random.uniform(accept)) < there - here, move, 0.0)
+
+
 # ------------------------------------------------------------------------------ lines of sites
 
 
@@ -132,11 +142,11 @@ def visit(
     values: Values,
     key: Array,
     *,
-    draws: bool = True,
+    step: Callable[[Line, Array], Array] = slice_step,
     visits: int = 1,
 ) -> Values:
     """Update places on orbits, and the entries of some sites one by one along their
-    unconstrained coordinates: by slice sampling, or by golden-section search."""
+    unconstrained coordinates, by steps that draw, or maximise."""
 
     def moved(values: Values, moves: Array) -> tuple[Values, Array]:
         """Return the point after a move along each line, and the log volume element."""
@@ -152,7 +162,7 @@ def visit(
         return values, volume
 
     number = len(orbits) + sum(one.size for one in coordinates(supports, values, names).values())
-    step = slice_step if draws else golden_step
+    draws = step is not golden_step
     if not number:
         return values
 

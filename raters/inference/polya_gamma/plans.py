@@ -76,6 +76,7 @@ class Plan:
     in_logs: frozenset[str]
     steep: Sites = ()
     alone: Sites = ()
+    levels: Sites = ()
 
     @property
     def is_joint(self) -> bool:
@@ -202,26 +203,34 @@ def plan(program: Program[Any], values: Values) -> Plan:
         reaching=reaching,
         in_logs=frozenset(in_logs - of_ties),
         steep=steep,
-        alone=_alone(program, values, blocks, tied) if set(free) - reaching else (),
+        **_governed(program, values, blocks, tied, sorted(set(free) - reaching)),
     )
 
 
-def _alone(
-    program: Program[Any], values: Values, blocks: list[Block], ties: list[Tie | None]
-) -> Sites:
+def _governed(
+    program: Program[Any],
+    values: Values,
+    blocks: list[Block],
+    ties: list[Tie | None],
+    hyper: list[str],
+) -> dict[str, Sites]:
     """Return the sites of blocks that move with what governs them: their priors do not depend on
-    what a scale moves with them, which would be others on the way back."""
+    what a scale moves with them, which would be others on the way back; and what governs those
+    between bounds that a scale moves."""
     each = [block for block, tie in zip(blocks, ties, strict=True) if tie is None]
-    each = [block for block in each if block.kind != "counts" and block.column == 0]
-    given = program.model, placing.first_unit(program.data), values
+    each = [block for block in each if block.kind != "counts" and block.column == 0 and hyper]
     scales = [one for one in program.model.symmetries if isinstance(one, Scale)]
     ups = {site: one.up for one in scales for site in one.down}
-    return tuple(
-        name
-        for block in each
-        for name in block.sites
-        if name not in ups or not detection.depends(_log_prior_of(name), *given, ups[name])
-    )
+
+    def depends(site: str, others: Sites) -> bool:
+        given = program.model, placing.first_unit(program.data), values
+        return detection.depends(_log_prior_of(site), *given, others)
+
+    names = (name for block in each for name in block.sites)
+    alone = [name for name in names if name not in ups or not depends(name, ups[name])]
+    bounded = [name for name in alone if name in ups and not is_unbounded(program.supports, name)]
+    levels = [one for one in hyper if any(depends(name, (one,)) for name in bounded)]
+    return {"alone": tuple(alone), "levels": tuple(levels)}
 
 
 @cache

@@ -35,7 +35,7 @@ from raters.program.vectors import coloured, white
 # the smallest effective sample size of Extended-BTL.
 _VISITS, _LINES = 10, 60
 # With more rows for each entry of the blocks, hyper-parameters move about as far given these.
-_MOST_ROWS = 100
+_MOST_ROWS = 50
 
 
 class Ascent(NamedTuple):
@@ -189,7 +189,8 @@ def visit_free(plan: Plan, row: Any, data: Any, values: Values, key: Array, draw
     orbits = plan.orbits if draws else plan.scales
     lines = len(orbits) + sum(jnp.size(values[name]) for name in plan.free)
     visits = min(_VISITS, max(1, _LINES // lines)) if draws else 1
-    visit = partial(line.visit, supports=plan.supports, draws=draws, visits=visits)
+    step = line.slice_step if draws else line.golden_step
+    visit = partial(line.visit, supports=plan.supports, step=step, visits=visits)
     first_key, key = jax.random.split(key)
     joint = partial(densities.log_prior, plan.model, row)
     values = visit(joint, orbits=orbits, names=plan.hyper, values=values, key=first_key)
@@ -204,27 +205,37 @@ def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> V
     same in units or quantiles of their priors: vectors of single judges, or entries of blocks of
     which the rows tell little. What these scale moves in inverse proportion to them, so that orbits
     go on where entries meet a bound (interweaving of Yu and Meng 2011)."""
+    step, names = line.slice_step, plan.hyper
     if not (sites := own_sites(plan.model)):
         sites = plan.alone
         entries = sum(jnp.size(values[name]) for name in sites)
         lines = sum(jnp.size(values[name]) for name in plan.hyper)
-        if not lines or data.num_rows * lines > _MOST_ROWS * entries:
+        if data.num_rows * lines > _MOST_ROWS * entries:
+            # Of more rows only orbits that end at bounds are worth it.
+            sites = tuple(name for name in sites if _is_bounded(plan, name))
+            step, names = line.jump_step, plan.levels
+        if not names or not sites:
             return values
 
     def priors(at: Values) -> dict[str, Any]:
         traced = trace(plan.model, row, at)
         return {name: unwrapped(traced[name]["fn"]) for name in sites}
 
-    scores = {name: white(fn, values[name]) for name, fn in priors(values).items()}
+    scores, whole = {}, {}
+    for name, fn in priors(values).items():
+        scores[name] = white(fn, values[name])
+        # Far in a tail quantiles are 0 or 1, from which entries do not come back.
+        whole[name] = jnp.allclose(coloured(fn, scores[name])[0], values[name], 1e-6, 1e-9)
 
     def moved(at: Values) -> tuple[Values, Scalar]:
         own, there, total = dict(scores), dict(at), jnp.zeros(())
         fns = priors(at)
         for name in sorted(sites, key=partial(is_unbounded, plan.supports)):
-            there[name], volume = coloured(fns[name], own[name])
-            total += volume
-            ups = [up for scale in plan.scales for up in scale.up if name in scale.down]
-            if ups and not is_unbounded(plan.supports, name):
+            entries, volume = coloured(fns[name], own[name])
+            there[name] = jnp.where(whole[name], entries, values[name])
+            total += jnp.where(whole[name], volume, 0.0)
+            if _is_bounded(plan, name):
+                ups = [up for scale in plan.scales for up in scale.up if name in scale.down]
                 log_factor = jnp.log((values[name] ** 2).sum() / (there[name] ** 2).sum()) / 2
                 for up in ups:  # Around the mean of its prior, for the same way back.
                     moving = own if up in own else there
@@ -236,4 +247,12 @@ def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> V
         there, volume = moved(at)
         return densities.log_joint(plan.model, data, there) + volume
 
-    return moved(line.visit(density, plan.supports, (), plan.hyper, values, key))[0]
+    there = moved(line.visit(density, plan.supports, (), names, values, key, step=step))[0]
+    is_inside = jnp.isfinite(ravel_pytree(coordinates(plan.supports, there, sites))[0]).all()
+    return jax.tree.map(partial(jnp.where, is_inside), there, values)
+
+
+def _is_bounded(plan: Plan, name: str) -> bool:
+    """Return whether the orbit of a scale ends where entries of a site meet a bound."""
+    of_scale = any(name in scale.down for scale in plan.scales)
+    return of_scale and not is_unbounded(plan.supports, name)
