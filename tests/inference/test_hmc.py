@@ -321,10 +321,13 @@ def _woven(plan, row, start):
 
 
 def test_spreads_move_with_entries_between_bounds(singles, monkeypatch) -> None:
-    """False-alarm rate 1e-4 for each of four means (|z| < 4); a density of another temperature is
-    caught."""
-    assert _moved(rt.ExtendedBTL(), singles, _woven) < 4
+    """False-alarm rate 1e-4 for each of four means (|z| < 4), of few votes and of many; a density
+    of another temperature is caught."""
     assert _moved(rt.models.PairwiseModel(_Groups() * _Far()), singles, _woven) < 4
+    for rows in (50, 0):
+        monkeypatch.setattr(sweep, "_MOST_ROWS", rows)
+        jax.clear_caches()
+        assert _moved(rt.ExtendedBTL(), singles, _woven) < 4
     monkeypatch.setattr(sweep.densities, "log_joint", lambda *given: 0.5 * log_joint(*given))
     jax.clear_caches()
     assert _moved(rt.ExtendedBTL(), singles, _woven) > 4
