@@ -260,7 +260,8 @@ def _choice(annotation: Any) -> _Choice | None:
     if origin is Literal:
         options = typing.get_args(annotation)
         texts = tuple([option for option in options if isinstance(option, str)])
-        return _Choice(functools.partial(_is_word, options), "one of the words", options=texts)
+        words = "one of the words" if texts else ""
+        return _Choice(functools.partial(_is_word, options), words, options=texts)
     if origin in _PLAIN:
         return _PLAIN[origin]
     if not isinstance(origin, type) or origin.__name__ in _ELSEWHERE:
