@@ -86,7 +86,8 @@ def _from_names(given: Namespace) -> tuple[Model[Any], Judgements]:
             options |= {name: value for name, value in implied if name in accepted}
             return model, kind.questions(**options)
     expected = "give --items A,B and --annotators A,B, of labels also --classes A,B"
-    raise SettingError(f"without FILE, {expected}; given: {', '.join(given.roles) or 'nothing'}")
+    there = " ".join(map("--{}".format, given.roles))
+    raise SettingError(f"without FILE, {expected}; given: {there}")
 
 
 # ---------------------------------------------------------------- ask and tell

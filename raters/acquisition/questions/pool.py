@@ -44,7 +44,7 @@ def listed(names: Any, role: str, parameter: str = "", ordered: bool = False) ->
 def check_askable(data: Judgements | type[Judgements], name: str) -> None:
     """Raise unless the rows of the data are questions by themselves."""
     if data.answer_scale == "choice":
-        problem = f"holds {plural(data.row)}, and raters does not suggest which to offer next"
+        problem = f"is no pool: raters does not suggest which {plural(data.row)} to offer next"
         refuse(name, problem=problem, expected="read those of two things as comparisons")
 
 

@@ -140,7 +140,6 @@ def test_nobody_is_judged_by_what_they_choose(fitted, tmp_path) -> None:
     truth = {name: value[0, 0] for name, value in result["posterior"].data_vars.items()}
     for ask in (
         lambda: rt.Candidates.of(choices),
-        lambda: rt.Candidates.pairs(choices),
         lambda: rt.suggest(MODEL, result, choices),
         lambda: rt.Policy(target="everything").choose(posterior, choices, 2, seed=0),
         lambda: rt.Campaign(tmp_path / "campaign", MODEL, choices),
@@ -148,5 +147,7 @@ def test_nobody_is_judged_by_what_they_choose(fitted, tmp_path) -> None:
     ):
         with pytest.raises(SettingError, match="which sets to offer next"):
             ask()
+    with raises_about(SettingError, "votes"):
+        rt.Candidates.pairs(choices)
     with raises_about(DataError, "data"):
         rt.agreement(choices)
