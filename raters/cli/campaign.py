@@ -282,11 +282,11 @@ def export(given: Namespace) -> None:
     files.check_outputs(given, (out.suffix.lower(),) if form in _MARK else ())
     campaign = _opened(given)
     questions = campaign.outstanding()
-    outputs: Files = {out.name: partial(files.write_table, campaign.data.to_frame(), people=False)}
-    if form != "judgements" and not questions.sizes["id"]:
+    outputs: Files = {out.name: _writer(questions)}
+    if form == "judgements":
+        outputs = {out.name: partial(files.write_table, campaign.data.to_frame(), people=False)}
+    elif not questions.sizes["id"]:
         raise DataError("no question is open; hand some out first with raters campaign ask")
-    if form == "csv":
-        outputs = {out.name: _writer(questions)}
     elif form in _MARK:
         outputs = files_for(form, out, questions, texts_of(given.texts), ties_of(campaign))
     written = files.write_folder(out.parent, outputs, given.force)

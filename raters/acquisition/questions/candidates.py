@@ -53,6 +53,8 @@ class Candidates:
         seed_number(seed)
         questions = kind_of(data).questions or _combinations
         known = inspect.signature(questions).parameters
+        if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in known.values()):
+            return questions(data, **options)
         pool = questions(data, **{name: options[name] for name in options if name in known})
         keep = np.ones(pool.num_rows, bool)
         for name in options.keys() - known.keys() - {"limit", "seed"}:

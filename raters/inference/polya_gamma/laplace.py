@@ -156,10 +156,10 @@ def _by_block(plan: Plan, data: Any, mode: Values, number: int, rng: Rng) -> Val
     classes = latent_classes.expected(plan.model, data, mode)[0]
     how = How.of("curvature", data, MODE_LIMIT)
     drawn, counts = _block_draws(plan, how, data, mode, {"": classes}, jax_keys(rng, number))
-    draws = {name: np.array(drawn[name]) for name in mode}
-    for site, parameters in counts.items():
-        draws[site] = latent_classes.sampled_on_host(parameters, number, rng)
-    return draws
+    on_host = {
+        site: latent_classes.sampled_on_host(one, number, rng) for site, one in counts.items()
+    }
+    return {name: on_host[name] if name in on_host else np.array(drawn[name]) for name in mode}
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -184,7 +184,7 @@ def _block_draws(
             sums = [sums_of(reading, None, how)]
             drawn = drawn_by_each(readings, sums, block.flat(mode), keys, how)
         draws = jax.vmap(block.placed)(draws, drawn.reshape(len(keys), -1))
-    return draws, counted
+    return {name: draws[name] for name in draws if name not in counted}, counted
 
 
 # -------------------------------------------------------------------------------- of log-odds

@@ -218,7 +218,7 @@ def _normalised(drawn: Any, whole: bool) -> Any:
 
 
 def sampled_on_host(parameters: Parameters, number: int, rng: Rng) -> PerDraw:
-    """Draw so many times from a Dirichlet or Beta conditional, in a tenth of the time."""
+    """Draw so many times from a Dirichlet or Beta conditional by NumPy, which is faster."""
     whole = len(parameters) == 1
     shape = np.asarray(parameters[0]) if whole else np.stack(parameters, -1)
     return _normalised(rng.standard_gamma(shape, (number, *shape.shape)), whole)

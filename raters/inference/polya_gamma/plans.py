@@ -75,8 +75,8 @@ class Plan:
     reaching: frozenset[str]
     in_logs: frozenset[str]
     steep: Sites = ()
-    alone: Sites = ()
-    levels: Sites = ()
+    governed: Sites = ()
+    governors: Sites = ()
 
     @property
     def is_joint(self) -> bool:
@@ -103,6 +103,12 @@ class Plan:
         """Orbits along which samplers move: those of scales, and translations."""
         symmetries = self.model.symmetries
         return (*self.scales, *(one for one in symmetries if isinstance(one, Translation)))
+
+    def moved_with(self, site: str) -> Sites:
+        """Return what scales move with entries of a site between bounds, at which orbits end."""
+        if is_unbounded(self.supports, site):
+            return ()
+        return tuple(up for scale in self.scales if site in scale.down for up in scale.up)
 
     def holding_hyper(self) -> Plan:
         """Return the plan of the same sweep with fixed hyper-parameters."""
@@ -190,8 +196,7 @@ def plan(program: Program[Any], values: Values) -> Plan:
     free = tuple(name for name in loose if name not in steep)
     of_ties = {name for block, tie in zip(blocks, tied, strict=True) if tie for name in block.sites}
     in_logs = {part.names[site] for part in parts for site in part.in_logs}
-    reaching = _reaching(program, values, parts, free)
-    return Plan(
+    found = Plan(
         model=model,
         supports=program.supports,
         parts=parts,
@@ -200,37 +205,31 @@ def plan(program: Program[Any], values: Values) -> Plan:
         ties=tuple(tied),
         scales=tuple(one for one in model.symmetries if isinstance(one, Scale)),
         free=free,
-        reaching=reaching,
+        reaching=_reaching(program, values, parts, free),
         in_logs=frozenset(in_logs - of_ties),
         steep=steep,
-        **_governed(program, values, blocks, tied, sorted(set(free) - reaching)),
     )
+    return _with_governed(program, found, values)
 
 
-def _governed(
-    program: Program[Any],
-    values: Values,
-    blocks: list[Block],
-    ties: list[Tie | None],
-    hyper: list[str],
-) -> dict[str, Sites]:
-    """Return the sites of blocks that move with what governs them: their priors do not depend on
-    what a scale moves with them, which would be others on the way back; and what governs those
-    between bounds that a scale moves."""
-    each = [block for block, tie in zip(blocks, ties, strict=True) if tie is None]
-    each = [block for block in each if block.kind != "counts" and block.column == 0 and hyper]
-    scales = [one for one in program.model.symmetries if isinstance(one, Scale)]
-    ups = {site: one.up for one in scales for site in one.down}
+def _with_governed(program: Program[Any], plan: Plan, values: Values) -> Plan:
+    """Add the sites of blocks that move with what governs them: their priors do not depend on what
+    a scale moves with them, which would be others on the way back; and what governs those between
+    bounds."""
+    each = [block for block, tie in zip(plan.blocks, plan.ties, strict=True) if tie is None]
+    each = [block for block in each if block.kind != "counts" and block.column == 0 and plan.hyper]
 
     def depends(site: str, others: Sites) -> bool:
         given = program.model, placing.first_unit(program.data), values
         return detection.depends(_log_prior_of(site), *given, others)
 
-    names = (name for block in each for name in block.sites)
-    alone = [name for name in names if name not in ups or not depends(name, ups[name])]
-    bounded = [name for name in alone if name in ups and not is_unbounded(program.supports, name)]
-    levels = [one for one in hyper if any(depends(name, (one,)) for name in bounded)]
-    return {"alone": tuple(alone), "levels": tuple(levels)}
+    governed, governors = [], set[str]()
+    for name in (name for block in each for name in block.sites):
+        ups = plan.moved_with(name)
+        if not ups or not depends(name, ups):
+            governed.append(name)
+            governors |= {one for one in plan.hyper if ups and depends(name, (one,))}
+    return replace(plan, governed=tuple(governed), governors=tuple(sorted(governors)))
 
 
 @cache

@@ -207,13 +207,13 @@ def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> V
     go on where entries meet a bound (interweaving of Yu and Meng 2011)."""
     step, names = line.slice_step, plan.hyper
     if not (sites := own_sites(plan.model)):
-        sites = plan.alone
+        sites = plan.governed
         entries = sum(jnp.size(values[name]) for name in sites)
         lines = sum(jnp.size(values[name]) for name in plan.hyper)
         if data.num_rows * lines > _MOST_ROWS * entries:
             # Of more rows only orbits that end at bounds are worth it.
-            sites = tuple(name for name in sites if _is_bounded(plan, name))
-            step, names = line.jump_step, plan.levels
+            sites = tuple(filter(plan.moved_with, sites))
+            step, names = line.jump_step, plan.governors
         if not names or not sites:
             return values
 
@@ -234,13 +234,11 @@ def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> V
             entries, volume = coloured(fns[name], own[name])
             there[name] = jnp.where(whole[name], entries, values[name])
             total += jnp.where(whole[name], volume, 0.0)
-            if _is_bounded(plan, name):
-                ups = [up for scale in plan.scales for up in scale.up if name in scale.down]
-                log_factor = jnp.log((values[name] ** 2).sum() / (there[name] ** 2).sum()) / 2
-                for up in ups:  # Around the mean of its prior, for the same way back.
-                    moving = own if up in own else there
-                    moving[up] = moving[up] * jnp.exp(log_factor)
-                    total += log_factor * jnp.size(moving[up])
+            log_factor = jnp.log((values[name] ** 2).sum() / (there[name] ** 2).sum()) / 2
+            for up in plan.moved_with(name):  # Around the mean of its prior, for the way back.
+                moving = own if up in own else there
+                moving[up] = moving[up] * jnp.exp(log_factor)
+                total += log_factor * jnp.size(moving[up])
         return there, total
 
     def density(at: Values) -> Array:
@@ -250,9 +248,3 @@ def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> V
     there = moved(line.visit(density, plan.supports, (), names, values, key, step=step))[0]
     is_inside = jnp.isfinite(ravel_pytree(coordinates(plan.supports, there, sites))[0]).all()
     return jax.tree.map(partial(jnp.where, is_inside), there, values)
-
-
-def _is_bounded(plan: Plan, name: str) -> bool:
-    """Return whether the orbit of a scale ends where entries of a site meet a bound."""
-    of_scale = any(name in scale.down for scale in plan.scales)
-    return of_scale and not is_unbounded(plan.supports, name)
