@@ -334,6 +334,20 @@ def test_spreads_move_with_entries_between_bounds(singles, monkeypatch) -> None:
     jax.clear_caches()
 
 
+def test_entries_whose_quantiles_round_stay_where_they_are(singles) -> None:
+    """Far in the tail of their prior, while the scale of the rewards moves."""
+    far = {"competence": dist.TruncatedNormal(-3.0, 0.3, low=0.0)}
+    model = rt.ExtendedBTL("positive", prior=far)
+    with jax.enable_x64(True):
+        start = {name: jnp.asarray(value, float) for name, value in model.start(singles).items()}
+        plan = plans.plan(rt.program.Program(model, singles), start)
+        given = plan, placing.first_unit(singles), jax.tree.map(jnp.asarray, singles), start
+        moved = jax.jit(lambda key: sweep.interwoven(*given, key))(jax.random.key(0))
+    np.testing.assert_array_equal(moved["competence"], start["competence"])
+    assert np.isfinite(moved["reward"]).all()
+    assert moved["reward_scale"] != start["reward_scale"]
+
+
 @pytest.mark.slow
 def test_scales_move_with_vectors_of_single_judges(monkeypatch) -> None:
     """False-alarm rate 1e-4 for each of five means (|z| < 4); a volume that is left out is

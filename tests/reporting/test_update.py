@@ -26,6 +26,8 @@ def test_an_update_agrees_with_a_fit_of_all_votes() -> None:
     before = rt.fit(model, old, settings, seed=0, progress=False)
     updated = rt.update(before, new, progress=False)
     assert updated.pareto_k < 0.7
+    before.attrs["min_ess"] = 50.0  # Of chains that have not mixed.
+    assert np.isinf(rt.update(before, new, progress=False).pareto_k)
     full = rt.fit(model, old.joined(new), settings, seed=1, progress=False)
     assert updated.result["observed_data"].sizes == full["observed_data"].sizes
     names = "chain", "draw"
