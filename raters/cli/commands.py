@@ -165,7 +165,7 @@ def _audited(
         note("the known truths of the export are not used", given.quiet)
     if why := why_unjudged(program):
         if gold or given.reference or given.trust_crowd or drop:
-            raise SettingError(f"--gold, --reference, --trust-crowd and --drop: {why}")
+            raise SettingError(f"--gold, --reference, --trust-crowd, --drop need an audit. {why}")
     elif given.trust_crowd and (gold or given.reference):
         raise SettingError("--trust-crowd does not go with --gold and --reference; leave one out")
     if getattr(given, "labels", ()) and (why or not program.has_truth):
