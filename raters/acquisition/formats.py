@@ -174,7 +174,7 @@ def label_studio_config(questions: xr.Dataset, *, ties: bool = False) -> str:
 def _quoted(text: str) -> str:
     """Text as an attribute of XML."""
     if wrong := _NO_XML.search(text):
-        refuse_data("questions", wrong[0], "is no character of XML", "leave it out")
+        refuse_data("questions", wrong[0], "is a character which XML cannot hold", "leave it out")
     return quoteattr(text)
 
 

@@ -102,7 +102,7 @@ def read_result(path: Path) -> xr.DataTree:
                 return result
             raise ValueError
     except (OSError, ValueError, KeyError) as error:
-        raise DataError(f"{str(path)!r} is no result: give what raters fit wrote") from error
+        raise DataError(f"{str(path)!r} is no netCDF: give what raters fit wrote") from error
 
 
 # ---------------------------------------------------------------- what is written
