@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 from numpyro.distributions import constraints
 from numpyro.infer.hmc_util import dual_averaging
@@ -26,8 +27,8 @@ from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block
 from raters.inference.polya_gamma.sums import How, Reading, sums_of
-from raters.model import Scale, Translation, Values, own_sites
-from raters.program import Program, Supports, log_prior, placing
+from raters.model import Scale, Translation, Values, moved_sites, own_sites
+from raters.program import Program, Supports, log_joint, log_prior, placing
 
 # Trajectories of a compiled run, after each of which the bar shows progress.
 _BLOCK = 50
@@ -266,17 +267,12 @@ def _advance(
     row = data.take(slice(0, 1))
     hyper = numbers_of(plan.supports, like, plan.hyper)
 
-    def flat_at(like: Values, metric: Metric, place: Flat, moves: Array) -> Flat:
-        values = unconstrained.sites_at(plan.supports, like, metric.unconstrained(place))[0]
-        flat = unconstrained.flat_of(plan.supports, straight(plan, values, moves))
-        return flat.astype(place.dtype)
-
     def density(given: tuple[Any, Values], metric: Metric, place: Flat, moves: Array) -> Scalar:
         data, like = given
-        flat = flat_at(like, metric, place, moves)
-        apart = positions(plan, unconstrained.sites_at(plan.supports, like, flat)[0])
-        apart -= metric.position + moves
-        joint = unconstrained.log_density(plan.model, plan.supports, data, like, flat)
+        flat = straight(plan, like, metric.unconstrained(place), moves)
+        values, volume = unconstrained.sites_at(plan.supports, like, flat)
+        apart = positions(plan, values) - metric.position - moves
+        joint = log_joint(plan.model, data, like | values) + volume
         return joint - (apart**2).sum() / (2 * _ALONG**2)
 
     # Any slope keeps volumes, and an end is accepted by its density in double precision.
@@ -301,7 +297,7 @@ def _advance(
         values = unconstrained.sites_at(plan.supports, like, state.flat)[0]
         moves = positions(plan, values) - metric.position
         moves += _ALONG * jax.random.normal(along_key, moves.shape)
-        first = unconstrained.flat_of(plan.supports, straight(plan, values, -moves))
+        first = straight(plan, like, state.flat, -moves)
         here = metric.through(first)
         origin, narrow = here.place(first), narrowed((here, moves))
         momentum = here.moving * jax.random.normal(momentum_key, origin.shape)
@@ -329,7 +325,7 @@ def _advance(
         error = jnp.where(jnp.isfinite(error), error, jnp.inf)
         rate = jnp.minimum(1.0, jnp.exp(-error))
         accepted = jax.random.uniform(accept_key) < rate
-        proposed = flat_at(like, here, place, moves)
+        proposed = straight(plan, like, here.unconstrained(place), moves)
         accepted &= jnp.isfinite(proposed).all()
         flat = jnp.where(accepted, proposed, state.flat)
         values = unconstrained.sites_at(plan.supports, like, flat)[0]
@@ -396,19 +392,26 @@ def positions(plan: Plan, values: Values) -> Float[Array, " scale"]:
     return jnp.stack(each) if each else jnp.zeros(0)
 
 
-def straight(plan: Plan, values: Values, moves: Array) -> Values:
-    """Return the point after a move along each orbit of the sites without two bounds."""
-    for symmetry, move in zip(plan.orbits, moves, strict=True):
-        if isinstance(symmetry, Scale):
-            up, down = (_stretched(plan, names) for names in (symmetry.up, symmetry.down))
-            symmetry = Scale(up, down)
+def straight(plan: Plan, like: Values, flat: Flat, moves: Array) -> Flat:
+    """Return the coordinates after a move along each orbit of the sites without two bounds."""
+    each = unconstrained.coordinates_of(plan.supports, like, flat)
+    orbits = [_stretched(plan, one) if isinstance(one, Scale) else one for one in plan.orbits]
+    names = tuple(dict.fromkeys(name for one in orbits for name in moved_sites(one)))
+    values = unconstrained.placed(plan.supports, {name: each[name] for name in names})[0]
+    for symmetry, move in zip(orbits, moves, strict=True):
         values = line.orbit(values, symmetry, move)
-    return values
+    each |= unconstrained.coordinates(plan.supports, values, names)
+    return ravel_pytree(each)[0].astype(flat.dtype)
 
 
-def _stretched(plan: Plan, names: Sites) -> Sites:
-    """Return the sites without two bounds."""
-    return tuple(n for n in names if not isinstance(plan.supports[n], constraints.interval))
+def _stretched(plan: Plan, symmetry: Scale) -> Scale:
+    """Return the symmetry of the sites without two bounds."""
+    bounded = constraints.interval
+    up, down = (
+        tuple(name for name in names if not isinstance(plan.supports[name], bounded))
+        for names in (symmetry.up, symmetry.down)
+    )
+    return Scale(up, down)
 
 
 def _moved(space: Space, row: Any, values: Values, tried: modes.Tried, key: Array) -> Values:
@@ -451,6 +454,8 @@ class Metric(NamedTuple):
 
     def unconstrained(self, place: Flat) -> Flat:
         """Return the unconstrained coordinates of a place."""
+        if len(self.near) == len(place):
+            return self.centre + self.inverse @ place
         near = self.inverse @ place[self.near]
         flat = self.centre + self.spread * place - near @ self.slope
         return flat.at[self.near].set(self.centre[self.near] + near)
@@ -458,6 +463,8 @@ class Metric(NamedTuple):
     def place(self, flat: Flat) -> Flat:
         """Return the place at unconstrained coordinates."""
         apart = flat - self.centre
+        if len(self.near) == len(flat):
+            return self.root @ apart
         near = apart[self.near]
         far = (apart + near @ self.slope) / jnp.where(self.spread > 0, self.spread, jnp.inf)
         return far.at[self.near].set(self.root @ near)

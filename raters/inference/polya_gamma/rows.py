@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import operator
 from functools import partial
@@ -242,13 +243,12 @@ def _by_colour(model: Model[Any], data: Any, values: Values, block: Block, class
 
 def split(entries: Any, values: Values, block: Sites) -> Values:
     """Split a block's vector, or draws of it, into its sites, with the shapes of `values`."""
-    parts, begin = {}, 0
-    for name in block:
-        shape = np.shape(values[name])
-        end = begin + math.prod(shape)
-        parts[name] = entries[..., begin:end].reshape((*entries.shape[:-1], *shape))
-        begin = end
-    return parts
+    shapes = [np.shape(values[name]) for name in block]
+    ends = list(itertools.accumulate(map(math.prod, shapes)))
+    # Of JAX the derivative is one concatenation, and that of slices a sum of padded vectors.
+    numpy: Any = jnp if isinstance(entries, jax.Array) else np
+    parts = zip(block, numpy.split(entries, ends, axis=-1)[:-1], shapes, strict=True)
+    return {name: part.reshape(*part.shape[:-1], *shape) for name, part, shape in parts}
 
 
 def block_prior(model: Model[Any], data: Any, values: Values, block: Block) -> Gaussian:
