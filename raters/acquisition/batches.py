@@ -167,9 +167,9 @@ class _Shortlist(Chooser, abc.ABC):
         self.place[self.rows] = np.arange(size)
         self.considered = self.place >= 0
         self.short = task.questions.rows(self.rows)
-        table = posterior.by_pieces(self.short, lambda piece: posterior.answer_probs(piece).table)
-        self.probs = table.reshape(-1, *table.shape[2:])
-        self.weight = np.asarray(posterior.weight, np.float32).ravel()
+        read = posterior.answer_probs
+        self.probs = posterior.by_pieces(self.short, lambda piece: read(piece).table)
+        self.weight = np.asarray(posterior.weight, np.float32)
 
     def values(self) -> PerQuestion:
         gain, value = self.gain(), np.full(len(self.value), -np.inf)

@@ -347,8 +347,7 @@ def score_of(posterior: Posterior, asked: _Described) -> Callable[[Any], tuple[A
             share = class_weights(model, answered, values)
             return (share * answer_probs(model, new, values)).sum(0)
 
-        table = jax.lax.map(under, posterior.flat)
-        return Bald.formula(table.reshape(*weight.shape, *table.shape[1:]), jnp.asarray(weight))
+        return Bald.formula(jax.lax.map(under, posterior.draws), jnp.asarray(weight))
 
     def at_one(template: Any, features: Float[Array, " feature"]) -> Any:
         return score(template, features[None])[0]

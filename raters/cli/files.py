@@ -113,23 +113,15 @@ def check_writable(
 ) -> None:
     """Raise unless a file, or a folder with files of these names, can be written, before hours are
     spent on what should go there. What a command reads is not replaced."""
-    folder, problem = path if names else path.parent, ""
+    folder = path if names else path.parent
     named = [getattr(given, name, None) for name in ("file", "journal", "texts")]
     read = [one for one in (*named, *getattr(given, "gold", ())) if one and one.is_file()]
-    if names and path.is_file():
-        problem = "is a file; name a folder"
-    elif not names and not folder.is_dir():
-        problem = f"cannot be written: there is no folder {str(folder)!r}"
-    elif not names and (path.is_dir() or not path.name):
-        problem = "is a folder; name a file"
-    elif path.is_file() and any(map(path.samefile, read)):
-        problem = "is a file that is read; name another"
-    if problem:
-        raise SettingError(f"{option} {str(path)!r} {problem}")
-    _check_replaceable(folder, names or [path.name], getattr(given, "force", False))
+    if path.is_file() and any(map(path.samefile, read)):
+        raise SettingError(f"{option} {str(path)!r} is a file that is read; name another")
     holder = _nearest_folder(folder)
-    if not os.access(holder, os.W_OK):
-        raise SettingError(f"{option} {str(path)!r} cannot be written: {str(holder)!r} is not ours")
+    if not (holder.is_dir() and os.access(holder, os.W_OK)):
+        raise SettingError(f"{option} {str(path)!r} cannot be written: see {str(holder)!r}")
+    _check_replaceable(folder, names or [path.name], getattr(given, "force", False))
 
 
 def check_outputs(given: Namespace, forms: Collection[str] = ()) -> None:

@@ -282,10 +282,7 @@ class AnswerProbs(NamedTuple):
 def single(data: Judgements) -> Any:
     """The judgements without rows of count 0; with one row each, unless a row holds their sum."""
     real = data.unpadded()
-    if real.summed or real.count is None:
-        return real
-    rows = np.repeat(np.arange(real.num_rows), np.asarray(real.count).round().astype(np.int64))
-    return dataclasses.replace(real.rows(rows), count=None)
+    return real if real.summed else dataclasses.replace(real._each(), count=None)
 
 
 def source_rows(data: Judgements) -> Int[np.ndarray, " judgement"]:

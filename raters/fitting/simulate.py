@@ -12,7 +12,7 @@ from jaxtyping import Num
 from numpyro import handlers
 
 from raters.errors import BackendError, refuse
-from raters.errors.validation import checked
+from raters.errors.validation import checked, numbers
 from raters.fitting.fit import check_types
 from raters.judgements.base import Judgements
 from raters.judgements.together import parts_of, with_parts
@@ -95,11 +95,8 @@ def _fixed(model: Model[Any], sites: dict[str, Any], given: Values) -> Values:
         if name not in sites:
             refuse("given", name, f"names no site of {model.title}", f"it has {list(sites)}")
         shape, support = sites[name].shape, sites[name].support
-        try:
-            fixed[name] = jnp.asarray(value, float)
-        except (TypeError, ValueError):
-            fixed[name] = jnp.asarray(jnp.nan)
-        array, axes = fixed[name], tuple(range(-support.event_dim, 0))
+        fixed[name] = array = jnp.asarray(numbers("given", value), float)
+        axes = tuple(range(-support.event_dim, 0))
         if array.shape != shape or not (jnp.isfinite(array).all(axes) & support(array)).all():
             expected = f"give numbers of the shape {shape}, in {support}"
             refuse("given", value, f"is nothing that {name!r} can be", expected)

@@ -53,7 +53,7 @@ def information(probs: np.ndarray, weight: np.ndarray) -> np.ndarray:
 def of_votes(data, result, features: np.ndarray, who: int) -> np.ndarray:
     """In NumPy: each draw once for each type of the annotator."""
     posterior = Posterior.of(CONTEXTUAL, result, draws=120, seed=0)
-    wins = expit(np.einsum("nf,sfk->skn", features, posterior.draws["coefficient"][0]))
+    wins = expit(np.einsum("nf,sfk->skn", features, posterior.draws["coefficient"]))
     share = np.asarray(posterior._responsibilities)[:, who] / 120  # (draw, type)
     probs = np.stack([wins, 1 - wins], 2).reshape(-1, 2, len(features))
     return information(probs, share.ravel())
@@ -64,8 +64,8 @@ def of_labels(data, result, features: np.ndarray, who: int) -> np.ndarray:
     posterior = Posterior.of(RAYKAR, result, draws=120, seed=0)
     standard = (features - np.asarray(data.centre)[1:]) / np.asarray(data.scale)[1:]
     design = np.column_stack([np.ones(len(features)), standard])
-    classes = softmax(np.einsum("nf,sft->snt", design, posterior.draws["coefficient"][0]), -1)
-    confusion = posterior.draws["confusion"][0][:, who]  # (draw, true class, label)
+    classes = softmax(np.einsum("nf,sft->snt", design, posterior.draws["coefficient"]), -1)
+    confusion = posterior.draws["confusion"][:, who]  # (draw, true class, label)
     return information(
         np.einsum("snt,stl->sln", classes, confusion), np.full(len(classes), 1 / len(classes))
     )

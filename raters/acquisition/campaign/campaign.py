@@ -376,8 +376,8 @@ class Campaign:
         (NaN where the question could not be asked), ``threshold``, ``ask``, ``id`` (empty where it
         was let go), ``rate`` and ``reason``.
         """
-        seen, _ = self._journal.read_seen()
-        ids = ["" if one.question is None else self._journal.id_of(one.question) for one in seen]
+        seen = self._journal.read_seen()
+        ids = [self._journal.id_of(int(one)) if one == one else "" for one in seen["question"]]
         return self._ledger.stream(seen, ids)
 
     # ---------------------------------------------------------------- data and fits
@@ -413,7 +413,7 @@ class Campaign:
 
     def _posterior(self, snapshot: Snapshot, *, always: bool = False) -> Posterior:
         if not always and chooses_at_random(self.policy):
-            return Posterior(self.model, self._base, {}, np.ones((1, 1), np.float32))
+            return Posterior(self.model, self._base, {}, np.ones(1, np.float32))
         return self._fits.posterior(snapshot.value, self._data(snapshot), self.batch_size)
 
     # ---------------------------------------------------------------- progress

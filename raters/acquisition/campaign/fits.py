@@ -14,7 +14,7 @@ from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions.pool import seed_of
 from raters.errors import ConvergenceWarning, refuse
 from raters.fitting.fit import check_whole, run
-from raters.fitting.result import check_values
+from raters.fitting.result import check_values, thinned
 from raters.inference import Backend
 from raters.inference.mixing import warn_unless_converged
 from raters.judgements.base import Judgements
@@ -88,7 +88,7 @@ class Fits:
         values = {name: np.asarray(draws.values[name]) for name in program.sites}
         for name, site in program.sites.items():
             check_values(values[name], name, site, "backend")
-        posterior = Posterior.equal(program, values, _DRAWS, seed)
+        posterior = Posterior.equal(program, thinned(values, _DRAWS, seed))
         several_draws(self._backend, posterior.weight.size)
         # Nothing sets out from a fit that failed. What climbs to a mode sets out from one.
         start = values
