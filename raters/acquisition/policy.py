@@ -150,10 +150,9 @@ class Policy:
             target = "truth" if posterior.program.has_truth else target
         if target == "ranking":  # Without a list of answers a question is about the order of a set.
             return scores.OrderVariance() if data.listed else scores.VarianceReduction("rank")
-        others = {"truth": scores.TruthVariance, "predictive": scores.Epig}
-        others |= {"everything": scores.Bald}
-        if target in others:
-            return others[target]()
+        others = {"truth": scores.TruthVariance(), "predictive": scores.Epig()}
+        if other := (others | {"everything": scores.Bald()}).get(target):
+            return other
         return scores.VarianceReduction(cast(Quantity, target), k=self.k)
 
     def choose(

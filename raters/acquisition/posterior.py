@@ -27,8 +27,7 @@ from raters.program import Program, answer_probs, class_probs, log_likelihoods, 
 Weight = Float[Array, " draw"] | Float[Array, "draw question"]
 # Probabilities are computed for so many questions at once that a table stays below this many
 # numbers (16 MB, which caches hold).
-_NUMBERS = 1 << 22
-_MOST_ROWS, _FEWEST_ROWS = 1 << 14, 1 << 8
+_NUMBERS, _FEWEST_ROWS = 1 << 22, 1 << 8
 
 
 class AnswerProbs(NamedTuple):
@@ -201,13 +200,15 @@ class Posterior:
         unit = None if classes is None else asked.codes(self.program.unit)
         return _answer_probs(self.model, by_class, asked, self.draws, weight, classes, unit)
 
-    def by_pieces(self, questions: Any, function: Callable[[Any], Any]) -> np.ndarray:
+    def by_pieces(
+        self, questions: Any, function: Callable[[Any], Any], most: int = 1 << 14
+    ) -> np.ndarray:
         """A function of questions (last axis), computed by pieces that fit in memory."""
         # A random choice has no draws, and need not wait for the program to be read.
         latent = self.program.latent if self.draws and self.program.has_truth else None
         classes = 1 if latent is None else latent.size
         answers = len(questions.listed_answers()) * classes
-        rows = int(np.clip(_NUMBERS // (self.weight.size * answers), _FEWEST_ROWS, _MOST_ROWS))
+        rows = int(np.clip(_NUMBERS // (self.weight.size * answers), _FEWEST_ROWS, most))
         total = questions.num_rows
         rows = min(rows, max(_FEWEST_ROWS, 1 << (total - 1).bit_length()))
         parts = []

@@ -26,8 +26,6 @@ from raters.model import Scale
 
 # Bound of probabilities from below in divisions and in logarithms.
 _TINY = 1e-12
-# Questions scored at a time against many others.
-_SLICE = 1024
 
 Probs = Float[Array, "draw answer question"]
 Targets = Float[Array, "draw target_answer target"]
@@ -58,41 +56,32 @@ def bits(probs: Float[Array, " ..."], axis: int = -2) -> Float[Array, " ..."]:
 
 @dataclass(frozen=True)
 class Criterion(abc.ABC):
-    """Score of questions, the higher the better: a frozen dataclass with `reader`."""
+    """Score of questions, the higher the better: a frozen dataclass with a `formula` of the
+    probabilities of answers, or with a `reader` that says what else to read."""
+
+    # Most questions that are scored at a time, and whether draws stand once for each class.
+    most: ClassVar[int] = 1 << 14
+    by_class: ClassVar[bool] = False
+    formula: ClassVar[Callable[..., Scores]]
 
     def __call__(self, posterior: Posterior, questions: Any, *, seed: int = 0) -> PerQuestion:
         """Score questions, in pieces so that memory stays bounded."""
         score = self.reader(posterior, questions, np.random.default_rng(seed))
         if not questions.num_rows:
             return np.zeros(0)
-        return posterior.by_pieces(questions, score).astype(np.float64)
+        return posterior.by_pieces(questions, score, self.most).astype(np.float64)
 
-    @abc.abstractmethod
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
         """Return the function that scores rows of questions; raise where it has no meaning."""
+        read = partial(posterior.answer_probs, by_class=self.by_class)
+        return lambda piece: self.formula(*read(piece))
 
 
 # ---------------------------------------------------------------- of the answer alone
 
 
 @dataclass(frozen=True)
-class Uncertainty(Criterion):
-    """Base of the scores by the probabilities of the answer alone."""
-
-    by_class: ClassVar[bool] = False
-
-    @staticmethod
-    @abc.abstractmethod
-    def formula(probs: Probs, weight: Weight) -> Scores:
-        """Scores from the probabilities."""
-
-    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """See `Criterion.reader`."""
-        return lambda piece: self.formula(*posterior.answer_probs(piece, by_class=self.by_class))
-
-
-@dataclass(frozen=True)
-class Bald(Uncertainty):
+class Bald(Criterion):
     r"""Information about all parameters, and about the class that the likelihood sums out.
 
     .. math:: I(y; \theta) = H(\mathbb{E}_\theta\, p(y \mid \theta))
@@ -112,7 +101,7 @@ class Bald(Uncertainty):
 
 
 @dataclass(frozen=True)
-class Entropy(Uncertainty):
+class Entropy(Criterion):
     r"""Uncertainty of the answer, :math:`H(\mathbb{E}_\theta\, p(y \mid \theta))`. Among several
     annotators it prefers the *worst*: a guesser's answer is the most uncertain of all."""
 
@@ -123,7 +112,7 @@ class Entropy(Uncertainty):
 
 
 @dataclass(frozen=True)
-class LeastConfidence(Uncertainty):
+class LeastConfidence(Criterion):
     """Improbability of the most probable answer; with two answers it orders as `Entropy` does."""
 
     @_compiled
@@ -133,7 +122,7 @@ class LeastConfidence(Uncertainty):
 
 
 @dataclass(frozen=True)
-class VoteEntropy(Uncertainty):
+class VoteEntropy(Criterion):
     """Query by committee: each draw votes for its likeliest answer (Dagan and Engelson 1995)."""
 
     @_compiled
@@ -144,7 +133,7 @@ class VoteEntropy(Uncertainty):
 
 
 @dataclass(frozen=True)
-class CommitteeDivergence(Uncertainty):
+class CommitteeDivergence(Criterion):
     r"""Query by committee: mean divergence of the draws from each other,
     :math:`\mathbb{E}_{\theta, \theta'}\, \mathrm{KL}(p(y \mid \theta) \,\|\, p(y \mid \theta'))`.
     From their mean it is `Bald`."""
@@ -261,6 +250,7 @@ class Epig(Criterion):
     """
 
     targets: int = 500
+    most = 1024  # The joint table is as large as questions × targets.
 
     def __post_init__(self) -> None:
         whole("targets", self.targets)
@@ -290,13 +280,7 @@ class Epig(Criterion):
                 pairs = jnp.where((unit[:, None] == of_target)[:, None], through_class, pairs)
             return self.formula(summed.table, table, summed.weight, pairs)
 
-        def in_slices(piece: Any) -> Scores:
-            """Scores in slices: the joint table is as large as questions × targets."""
-            begins = range(0, piece.num_rows, _SLICE)
-            slices = [score(piece.rows(slice(begin, begin + _SLICE))) for begin in begins]
-            return jnp.concatenate(slices)
-
-        return in_slices
+        return score
 
 
 # ---------------------------------------------------------------- the order
@@ -322,14 +306,14 @@ class OrderEntropy(Criterion):
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
         """Draw the committee."""
-        reward, _ = rewards(posterior), _sides(questions)
+        reward, _ = rewards(posterior), sides_of(questions)
         if reward.ndim > 2:
             _refuse_target("needs one order of the items, and there is one for each type")
         committee = reward[rng.choice(len(reward), self.draws, p=posterior.share)]
         equal = jnp.full(self.draws, 1 / self.draws)
 
         def score(piece: Any) -> Any:
-            first, second = _sides(piece)
+            first, second = sides_of(piece)
             entropy = self.formula(committee[:, first] - committee[:, second], equal)
             # Ten draws give many equal scores; without noise the same items would come first each
             # time.
@@ -376,7 +360,7 @@ class OrderVariance(OfVariance):
 
     def quantity(self, posterior: Posterior, questions: Any) -> Float[np.ndarray, "draw _ _"]:
         """1 where the first item is the better, and 0 elsewhere, for each type."""
-        first, second = _sides(questions)
+        first, second = sides_of(questions)
         reward = np.asarray(rewards(posterior), np.float32)
         by_type = reward.reshape(*reward.shape[:2], -1).transpose(0, 2, 1)
         better: np.ndarray = by_type[:, :, first] > by_type[:, :, second]
@@ -487,7 +471,7 @@ def _refuse_target(problem: str) -> NoReturn:
     refuse("target", problem=problem, expected="choose another target", instead=instead)
 
 
-def _sides(questions: Any) -> tuple[Int[np.ndarray, " question"], Int[np.ndarray, " question"]]:
+def sides_of(questions: Any) -> tuple[Int[np.ndarray, " question"], Int[np.ndarray, " question"]]:
     """Codes of the two items of each question; `SettingError` for questions of another kind."""
     if questions.pair is None:
         _refuse_target("is about the order of two items, and these questions are of another kind")

@@ -15,8 +15,9 @@ from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scores import competence_site
 from raters.errors import SettingError, refuse, refuse_data
-from raters.errors.validation import checked, numbers, whole
+from raters.errors.validation import checked, whole
 from raters.fitting.result import check_data, check_model
+from raters.fitting.simulate import site_values
 from raters.inference import Backend, PGGibbs
 from raters.inference.base import progress_bar
 from raters.judgements.base import Judgements
@@ -131,9 +132,8 @@ def replay_campaign(
     if not votes.has_answers:
         refuse_data("votes", problem="has no answers", expected="simulate them")
     answers, truth = recorded(votes, seed), truth or {}
-    for name, site in Program(model, answers.pool).sites.items():
-        if name in truth and (shape := numbers("truth", truth[name]).shape) != site.shape:
-            refuse("truth", problem=f"has {name!r} of shape {shape}", expected=f"give {site.shape}")
+    sites = Program(model, answers.pool).sites
+    site_values(model, sites, {name: truth[name] for name in sites.keys() & truth}, "truth")
     number = int(answers.most.sum()) if batches is None else batches
     loop = _Loop(model, answers, truth, backend or _QUICK, batch_size, number, seed)
     return loop.curves(policy, progress)
@@ -278,29 +278,22 @@ def probs_under(model: Model[Any], truth: Mapping[str, Any], pool: Any) -> PerAn
     prior = Posterior.prior(model, pool, draws=1)
     sites, latent = prior.program.sites, prior.program.latent
     classes = set() if latent is None else {latent.name}
-    if unknown := sorted(set(map(str, truth)) - set(sites) - classes):
-        refuse("truth", problem=f"has {unknown}", expected=f"the model has {sorted(sites)}")
+    of_sites = {name: value for name, value in truth.items() if name not in classes}
+    known = site_values(model, sites, of_sites, "truth")
     # Sites that only govern others, such as scales or the prevalence of classes, need not be known.
     asked = set(pool.question_axes()) - classes
     needed = {name for name in prior.draws if asked & set(sites[name].dims)} | classes
     if missing := sorted(needed - set(truth)):
         refuse("truth", problem=f"has no {missing[0]!r}", expected="answers depend on it; add it")
-    values = {}
-    for name, drawn in prior.draws.items():
-        value = numbers("truth", truth.get(name, drawn[0])).astype(np.float32)[None]
-        if value.shape != drawn.shape or not np.isfinite(value).all():
-            problem = f"has {name!r} of shape {value.shape[1:]}"
-            expected = f"it must hold finite numbers of shape {drawn.shape[1:]}"
-            refuse("truth", problem=problem, expected=expected)
-        values[name] = value
-    known = Posterior.equal(prior.program, values)
+    each = {name: np.asarray(value)[None] for name, value in known.items()}
+    certain = Posterior.equal(prior.program, prior.draws | each)
 
     def under_truth(piece: Any) -> PerAnswer:
         # (class, answer, question)
-        table = np.asarray(known.answer_probs(piece, by_class=True).table)
+        table = np.asarray(certain.answer_probs(piece, by_class=True).table)
         if latent is None:
             return table[0]
         of = np.asarray(truth[latent.name])[np.asarray(piece.codes(latent.unit))]
         return np.asarray(table[of, :, np.arange(len(of))].T)
 
-    return known.by_pieces(pool, under_truth)
+    return certain.by_pieces(pool, under_truth)

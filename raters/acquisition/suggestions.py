@@ -150,7 +150,7 @@ def synthesize(
     model: Model[Any],
     result: xr.DataTree,
     *,
-    bounds: Any = None,
+    bounds: Mapping[Any, Any] | None = None,
     annotators: Any = None,
     starts: int = 8,
     draws: int = 200,
@@ -170,10 +170,9 @@ def synthesize(
         One that reads features of questions, such as `ContextualBTL`, or of items, such as `Raykar`
         and `Yan`, and has no values of each item beside them.
     result : xarray.DataTree
-    bounds : array (feature, 2), or mapping, optional
-        The lowest and highest value of each feature, in a mapping by name. Features of comparisons
-        are differences of the first item and the second. Those without bounds stay within the range
-        of the data.
+    bounds : mapping, optional
+        The lowest and highest value of features, by name. Features of comparisons are differences
+        of the first item and the second. Those without bounds stay within the range of the data.
     annotators : name or list, optional
         Who would be asked; everybody by default, each with a question of their own.
     starts : int
@@ -208,7 +207,7 @@ def synthesize(
     data = posterior.data
     judges = pools.codes_of(annotators, data.judges, data.judge, "annotators")
     asked = _described(posterior, judges)
-    low, high = _box(asked, bounds)
+    low, high = _box(asked, bounds or {})
     screened = low + (high - low) * qmc.Sobol(len(low), rng=seed).random(_SCREENED)
     points = np.concatenate([screened, np.clip(asked.real, low, high)])
     spread = asked.real.std(0)
@@ -236,16 +235,12 @@ def synthesize(
     return xr.Dataset(both | each, {"feature": list(asked.names)})
 
 
-def _box(asked: _Described, bounds: Any) -> tuple[Point, Point]:
+def _box(asked: _Described, bounds: Mapping[Any, Any]) -> tuple[Point, Point]:
     """Lower and upper bounds of each feature; of the data where none are given."""
     names, ends = asked.names, np.stack([asked.real.min(0), asked.real.max(0)], 1)
     such = f"{{{names[0]!r}: (-1.0, 1.0)}}"
-    given: Any = ends if bounds is None else bounds
-    if isinstance(bounds, Mapping):
-        unknown = set(bounds) - set(names)
-        given = [bounds.get(name, pair) for name, pair in zip(names, ends.tolist(), strict=True)]
-        given = () if unknown else given
-    box = numbers("bounds", given, such)
+    given = dict(zip(names, ends.tolist(), strict=True)) | dict(bounds)
+    box = numbers("bounds", list(given.values()), such)
     right = box.shape == (len(names), 2) and np.isfinite(box).all()
     if not right or (box[:, 0] > box[:, 1]).any():
         expected = f"bound each of {', '.join(map(str, names))} from below and above"

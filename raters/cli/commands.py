@@ -60,8 +60,11 @@ class Part(NamedTuple):
 
 def audit(given: Namespace) -> None:
     """Fit, judge, suggest; write everything, then print it."""
-    _check_reports(given.report, given, "--report")
-    _check_labels(given)
+    files.check_outputs(given, option="--report", check_form=check_form)
+    files.check_outputs(given, (".json",), option="--labels")
+    for path in given.labels:  # Whether an export can hold them, before anything is fitted.
+        none: dict[str, list[Any]] = {"item": [], "label": [], "probability": []}
+        _writer(path, none, formats.with_predictions, given)
     files.check_writable(given.out, given, names=("result.nc", "summary.json"))
     with collected_warnings() as caught:
         result, page, parts, items = _audited(given)
@@ -88,22 +91,12 @@ def audit(given: Namespace) -> None:
 
 def report(given: Namespace) -> None:
     """Report a fit: print it, or write it in the form that a file's name asks for."""
-    _check_reports(given.out, given, "--out")
+    files.check_outputs(given, check_form=check_form)
     with collected_warnings():
         _, page, parts, _ = _audited(given)
         _write_reports({path: page.as_text(path) for path in given.out}, given)
     if not given.out:
         _print(page, parts)
-
-
-def _check_labels(given: Namespace) -> None:
-    """Raise when labels cannot be written, before anything is fitted."""
-    none: dict[str, list[Any]] = {"item": [], "label": [], "probability": []}
-    for path in given.labels:
-        _writer(path, none, formats.with_predictions, given)
-        if path.suffix.lower() != ".json":
-            table_format(path, written=True)
-        files.check_writable(path, given, option="--labels")
 
 
 def _writer(path: Path, table: Any, fill: Fill, given: Namespace) -> files.Writer:
@@ -122,14 +115,6 @@ def _into_export(fill: Fill, table: Any, given: Namespace) -> str:
         expected = "give JSON of Label Studio or Argilla, or write a table (.csv)"
         raise DataError(f"{str(given.file)!r} has no tasks; {expected}")
     return files.as_text(fill(content, table, control=given.control))
-
-
-def _check_reports(paths: Sequence[Path], given: Namespace, option: str) -> None:
-    """Raise when a report cannot be written, before anything is fitted."""
-    for path in paths:
-        check_form(path)
-        if path.parent.is_dir():
-            files.check_writable(path, given, option=option)
 
 
 def _write_reports(texts: dict[Path, str], given: Namespace) -> None:

@@ -124,13 +124,21 @@ def check_writable(
     _check_replaceable(folder, names or [path.name], getattr(given, "force", False))
 
 
-def check_outputs(given: Namespace, forms: Collection[str] = ()) -> None:
+def check_outputs(
+    given: Namespace,
+    forms: Collection[str] = (),
+    *,
+    option: str = "--out",
+    check_form: Callable[[Path], object] | None = None,
+) -> None:
     """Raise unless what is asked for can be written, as tables or in these other forms."""
-    for path in given.out if isinstance(given.out, list) else [given.out]:
-        if path is not None and path.suffix.lower() not in forms:
+    paths = getattr(given, option.removeprefix("--"))
+    for path in paths if isinstance(paths, list) else [paths] * (paths is not None):
+        if check_form is not None:
+            check_form(path)
+        elif path.suffix.lower() not in forms:
             table_format(path, written=True)
-        if path is not None:
-            check_writable(path, given)
+        check_writable(path, given, option=option)
 
 
 def write_table(table: pd.DataFrame, path: Path, *, people: bool = True) -> None:

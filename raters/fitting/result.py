@@ -175,10 +175,7 @@ def check_one_kind(model: Model[Any]) -> None:
     if "" not in parts:
         first = next(iter(parts))
         problem = "is of several kinds of judgement, and this is asked of one kind at a time"
-        expected = (
-            f"take one of the parts {', '.join(map(repr, parts))}, and pass its"
-            " model and its result"
-        )
+        expected = f"take one of {', '.join(map(repr, parts))}, and pass its model and its result"
         instead = f"rt.fitting.part(model, result, {first!r})"
         refuse("model", model, problem, expected, instead=instead)
 
@@ -246,7 +243,7 @@ def check_posterior(
 def check_values(values: Float[np.ndarray, " ..."], name: str, site: Site, parameter: str) -> None:
     """Raise unless the values of a site are finite, and inside its support."""
     _check_none(~np.isfinite(values), name, "not finite", parameter)
-    _check_none(_outside(values, site), name, "outside of its support", parameter)
+    _check_none(outside(values, site), name, "outside of its support", parameter)
 
 
 def _check_site(
@@ -299,7 +296,7 @@ def _off_simplex(values: Float[np.ndarray, " ..."]) -> Bool[np.ndarray, " ..."]:
     return np.asarray(off | (values.min(-1) < -_ROUNDING))
 
 
-def _outside(values: Float[np.ndarray, " ..."], site: Site) -> Bool[np.ndarray, " ..."]:
+def outside(values: Float[np.ndarray, " ..."], site: Site) -> Bool[np.ndarray, " ..."]:
     """True for each value outside of a support by more than rounding."""
     if site.support is constraints.simplex:
         return _off_simplex(values)

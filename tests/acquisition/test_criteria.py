@@ -178,7 +178,7 @@ def test_what_a_vote_tells_of_the_votes_of_its_annotator(by_type, monkeypatch):
     np.testing.assert_allclose(Epig()(posterior, questions), expected, atol=2e-5)
     few = np.sort(np.random.default_rng(3).choice(len(who), 7, replace=False))
     of_few = epig_by_brute_force(posterior.weight, share, np.stack([win, 1 - win], -1), who, few)
-    monkeypatch.setattr("raters.acquisition.scores._SLICE", 16)
+    monkeypatch.setattr(Epig, "most", 16)
     np.testing.assert_allclose(Epig(targets=7)(posterior, questions, seed=3), of_few, atol=2e-5)
 
 

@@ -83,7 +83,8 @@ def test_no_point_of_a_dense_search_is_better(name, model, by_hand, request):
     """20,000 points of the box at random, by the definition in NumPy; the score and the bounds."""
     data, result = request.getfixturevalue(name)
     width = np.array([2.0, 40.0]) if name == "votes" else np.array([3.0, 3.0])
-    bounds = np.stack([-width, width], 1)
+    names = [name for name in data.feature_names if name != "intercept"]
+    bounds = dict(zip(names, zip(-width, width, strict=True), strict=True))
     who = data.annotators[:2]
     found = synthesize(model, result, bounds=bounds, annotators=who, draws=120, starts=3)
     points = np.random.default_rng(1).uniform(-width, width, size=(20_000, 2))
