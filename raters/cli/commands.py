@@ -329,8 +329,7 @@ def judges(given: Namespace) -> None:
     named = [*(lengths or ()), given.question, given.swapped, given.time]
     columns = [name for name in named if name]
     if given.file.suffix != ".nc" and columns:
-        others = given.roles.get("columns", [])
-        given.roles["columns"] = [*others, *(one for one in columns if one not in others)]
+        given.roles["columns"] = list(dict.fromkeys([*given.roles.get("columns", []), *columns]))
     costs = pairs(given.cost, "cost").items()
     cost = {name: reading.value_of(text, float) for name, text in costs}
     with collected_warnings():

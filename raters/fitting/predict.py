@@ -4,7 +4,6 @@ the fit; and answers drawn anew."""
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,11 +15,11 @@ import xarray as xr
 from jaxtyping import Array, Float, Int
 from scipy.special import ndtri
 
-from raters.errors import DataError, DataWarning, SettingError, refuse
+from raters.errors import DataError, SettingError, refuse
 from raters.errors.validation import checked
 from raters.fitting.result import check_data, draws_of, lead_coords, program_of
 from raters.judgements.base import Judgements
-from raters.judgements.names import name_text, names_array, plural, shorten
+from raters.judgements.names import counted, name_text, names_array, plural, shorten, warn_data
 from raters.model import Model, Values, own_sites, read_by
 from raters.program import Program, answer_probs, class_probs, class_weights, responsibility
 from raters.program.densities import left_out_responsibility
@@ -70,27 +69,22 @@ def predict(
     program = program_of(model, result)
     values, sizes = draws_of(program, result)
     tables: Iterable[Values] = [values]
-    if questions is None:
-        asked = program.data
-    else:
+    asked = program.data
+    if questions is not None:
         questions = questions_of(program, questions)
         check_data(questions, "questions", model)
+        known = program
         if new := newcomers(program, questions):
             tables = with_newcomers(program, values, len(new))
-            field = program.data.names[program.data.judge]
-            longer = {field: (*program.data.judges, *new)}  # They answered nothing.
-            joined = Program(program.model, dataclasses.replace(program.data, **longer))
-            asked = recode(joined, questions, judges=False)
-        else:
-            asked = recode(program, questions, judges=False)
+            field = asked.names[asked.judge]
+            longer = {field: (*asked.judges, *new)}  # They answered nothing.
+            known = Program(program.model, dataclasses.replace(asked, **longer))
+        asked = recode(known, questions, judges=False)
         if new and new != _NOBODY:
-            judges = plural(program.data.judge) if len(new) > 1 else program.data.judge
-            warnings.warn(
-                f"no choices of {len(new):,} {judges} of the questions were fitted"
-                f" ({shorten(new)}): they are answered for by the population; where a name is"
-                " misspelt, correct it",
-                DataWarning,
-                stacklevel=3,
+            whose = f"{counted(len(new), program.data.judge)} of the questions"
+            warn_data(
+                f"no choices of {whose} were fitted ({shorten(new)}): they are answered for by the"
+                " population; where a name is misspelt, correct it"
             )
     lead = lead_coords(result)
     of_unit = program.latent is not None and program.unit == asked.unit
