@@ -425,14 +425,8 @@ def simulate(given: Namespace) -> None:
     for path in (out, truth_file):
         files.check_writable(path, given)
     table_format(out, written=True)
-    generator = chosen("design", given.design, reading.designs())
-    known = _settings(generator)
-    settings = {}
-    for name, text in reading.settings_of(given).items():
-        if name not in known:
-            refuse("set", name, f"is no setting of {given.design}", f"it has {', '.join(known)}")
-        settings[name] = reading.value_of(text, known[name][0])
-    data, truth = generator(**settings, seed=seed)
+    generator = partial(chosen("design", given.design, reading.designs()), seed=seed)
+    ((data, truth),) = reading.built(reading.settings_of(given), generator)
     names = {axis: list(names) for axis, names in data.coords.items()}
     text = as_json({"design": given.design, "seed": seed, "names": names, "truth": truth})
     table, kind = pd.DataFrame(data.to_frame()), kind_of(data)
@@ -465,15 +459,7 @@ def models(given: Namespace) -> None:
         every = {**reading.models(), **reading.backends(), **reading.designs()}
         owner = chosen("name", name, every)
         print(f"{owner.__name__}: {(owner.__doc__ or '').strip().splitlines()[0]}")
-        for one, (annotation, default) in _settings(owner).items():
+        usual = next((k.default for k in kinds.values() if type(k.default) is owner), owner)
+        for one, (annotation, default) in reading.fields(usual).items():
             kind_name = getattr(annotation, "__name__", str(annotation)).replace("typing.", "")
             print(f"  --set {one}={default}  ({kind_name})")
-
-
-def _settings(owner: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
-    """Annotation and default of each field, or of each parameter of a generator."""
-    if isinstance(owner, type):
-        default = next((k.default for k in registered_kinds() if type(k.default) is owner), owner)
-        return reading.fields(default)
-    every = inspect.signature(owner, eval_str=True).parameters.values()
-    return {one.name: (one.annotation, one.default) for one in every if one.name != "seed"}
