@@ -146,26 +146,21 @@ def _one_by_one(campaign: Campaign, questions: xr.Dataset) -> None:
         names = ", ".join(f"{role} {name_text(about[role].item())}" for role in roles)
         answers = "first, second or tie" if about.attrs.get("pair") else "the best first, A > B"
         if not about.attrs.get("pair") and not about.attrs.get("ordered"):
-            answers = ", ".join(formats.all_answers(about))
+            answers = ", ".join(formats.options_of(about))
         prompt = visible(f"{question} {about['by'].item()}: {names} ({answers}; skip, quit) > ")
-        while (answer := _typed(prompt)) not in ("quit", "skip"):
-            try:
-                campaign.tell(question, answer)
-                print(f"noted {question}", flush=True)
-                break
-            except DataError as error:
-                note(str(error))
+        try:
+            while (answer := input(prompt).strip()) not in ("quit", "skip"):
+                try:
+                    campaign.tell(question, answer)
+                    print(f"noted {question}", flush=True)
+                    break
+                except DataError as error:
+                    note(str(error))
+        except EOFError:
+            answer = "quit"
         if answer == "quit":
             print()
             return
-
-
-def _typed(prompt: str) -> str:
-    """Line that is typed; ``quit`` at the end of the input."""
-    try:
-        return input(prompt).strip()
-    except EOFError:
-        return "quit"
 
 
 def answers_in(given: Namespace, campaign: Campaign) -> dict[str, str]:

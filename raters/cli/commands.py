@@ -143,7 +143,7 @@ def _audited(
     check_limits(0.0 if threshold is None else threshold, given.level, 0.05, 5)
     (costs,) = reading.built(pairs(getattr(given, "cost", ()), "cost", "drop_good=5"), Costs)
     task, _ = task_of(given)
-    program, truths = task.program, task.kind.truths
+    program, truths = task.program, kind_of(task.program.data).truths
     gold, known = given.gold, _gold(given, task)
     if task.gold is not None and not gold and (truths is None or given.trust_crowd):
         known = None
@@ -243,7 +243,7 @@ def _types(task: Task, result: xr.DataTree, gold: Any) -> Part:
     """Types of annotators who want different things, of the fit or of a mixture fitted quickly."""
     data = task.program.data
     if "types" not in result.children:
-        models = [one for one in task.kind.models if one.__name__.startswith("Mixture")]
+        models = [one for one in kind_of(data).models if one.__name__.startswith("Mixture")]
         if not models or data.judge not in data.question_axes():
             refuse("more", "types", "is of comparisons and rankings", "leave it out")
         model: Any = models[0]
@@ -334,8 +334,9 @@ def judges(given: Namespace) -> None:
     cost = {name: reading.value_of(text, float) for name, text in costs}
     with collected_warnings():
         task, _ = task_of(given)
-        if task.kind.name not in ("labels", "comparisons"):
-            problem = f"is of {task.kind.words.many}, and judges are compared by labels or votes"
+        kind = kind_of(task.program.data)
+        if kind.name not in ("labels", "comparisons"):
+            problem = f"is of {kind.words.many}, and judges are compared by labels or votes"
             refuse("table", str(given.file), problem, "raters audit says whom to trust")
         # What needs no fit is refused before it.
         people = names_in(given.people) if given.people else ()

@@ -310,11 +310,6 @@ class Task:
     gold: pd.DataFrame | None = field(default=None, repr=False)
 
     @property
-    def kind(self) -> Kind:
-        """The kind of judgement."""
-        return kind_of(self.program.data)
-
-    @property
     def options(self) -> dict[str, Any]:
         """Options of a fit; progress bars are not shown in a log, where they are noise."""
         bars = not self.given.quiet and sys.stderr.isatty()
