@@ -44,6 +44,8 @@ def _opened(given: Namespace, budget: float | None = None) -> Campaign:
 def start(given: Namespace) -> None:
     """Read what there is, and write the journal."""
     out = given.out
+    if out.is_file():
+        raise SettingError(f"--out {str(out)!r} is there; go on with raters campaign ask {out}")
     files.check_writable(out, given)
     with collected_warnings():
         if given.file is None:

@@ -120,7 +120,7 @@ def check_writable(
         raise SettingError(f"{option} {str(path)!r} is a file that is read; name another")
     holder = _nearest_folder(folder)
     if not (holder.is_dir() and os.access(holder, os.W_OK)):
-        raise SettingError(f"{option} {str(path)!r} cannot be written: see {str(holder)!r}")
+        raise SettingError(f"{option} {str(path)!r} cannot be written in {str(holder)!r}")
     _check_replaceable(folder, names or [path.name], getattr(given, "force", False))
 
 

@@ -69,13 +69,13 @@ def predict(
     program = program_of(model, result)
     values, sizes = draws_of(program, result)
     tables: Iterable[Values] = [values]
-    asked = program.data
+    asked, number = program.data, 1
     if questions is not None:
         questions = questions_of(program, questions)
         check_data(questions, "questions", model)
         known = program
         if new := newcomers(program, questions):
-            tables = with_newcomers(program, values, len(new))
+            tables, number = with_newcomers(program, values, len(new)), _VECTORS
             field = asked.names[asked.judge]
             longer = {field: (*asked.judges, *new)}  # They answered nothing.
             known = Program(program.model, dataclasses.replace(asked, **longer))
@@ -90,7 +90,7 @@ def predict(
     of_unit = program.latent is not None and program.unit == asked.unit
     if of_unit and asked.answer_scale != "choice":
         return _class_table(program, asked, values, sizes, lead)
-    table = mean_of(_answers(program, asked, each) for each in tables)
+    table = sum((_answers(program, asked, each) for each in tables), np.zeros(())) / number
     coords: dict[str, Any] = {asked.row: np.arange(asked.num_rows)}
     if asked.answer_scale == "choice":  # In each set, of what it offers.
         row, position, names = asked.offers()
@@ -240,14 +240,6 @@ def with_newcomers(program: Program[Any], draws: Values, number: int) -> Iterato
             name: np.concatenate([draws[name], np.repeat(part[:, None], number, axis=1)], axis=1)
             for name, part in zip(own, parts, strict=True)
         }
-
-
-def mean_of(tables: Iterable[Float[np.ndarray, ...]]) -> Float[np.ndarray, ...]:
-    """Return the mean of tables, of which one is held at a time."""
-    total, number = np.zeros(()), 0
-    for table in tables:
-        total, number = total + table, number + 1
-    return np.asarray(total / number)
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -65,7 +65,8 @@ def as_tree(program: Program[Any], draws: Draws, facts: dict[str, Any]) -> xr.Da
 
     def dataset(variables: dict[str, tuple[tuple[str, ...], Any]]) -> xr.Dataset:
         made = xr.Dataset(variables, attrs={"inference_library": "raters"})
-        return made.assign_coords({axis: names.get(axis, made[axis]) for axis in made.dims})
+        coords = {axis: names.get(str(axis), np.arange(made.sizes[axis])) for axis in made.dims}
+        return made.assign_coords(coords)
 
     def own(
         values: dict[str, Float[np.ndarray, " ..."]], *lead: str

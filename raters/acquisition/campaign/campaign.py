@@ -446,8 +446,9 @@ class Campaign:
             asked = "all questions of the pool have been asked, or quotas of annotators are used up"
             return f"{asked}; waiting for an answer: {len(account.waiting)}"
         if not len(account.payable):
-            paid, budget = account.paid, account.budget
-            return f"the budget is used up: {paid:g} of {budget:g}, open questions included"
+            budget = self.budget or 0.0
+            paid = f"{budget - account.left:g} of {budget:g}, open questions included"
+            return f"the budget is used up: {paid}"
         if self.stop is None or not self._is_known(snapshot):
             return None
         # Open questions are among those that can still be learned from: their answers may change

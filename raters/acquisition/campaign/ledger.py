@@ -24,16 +24,14 @@ from raters.judgements.names import name_text
 
 
 class Account(NamedTuple):
-    """Rest of a pool and of a budget: rows that wait for an answer, and rows to ask, and what
-    answers, given or open, have cost."""
+    """Rest of a pool and of a budget: rows that wait for an answer, rows to ask, and what their
+    answers may cost."""
 
     snapshot: Snapshot
     waiting: Int[np.ndarray, " waiting"]
     free: Int[np.ndarray, " free"]
     payable: Int[np.ndarray, " payable"]
     asked: Int[np.ndarray, " annotator"]
-    paid: float
-    budget: float | None
     left: float
 
 
@@ -58,11 +56,11 @@ class Ledger:
         taken = snapshot.row[snapshot.open if self._again else counted]
         may = (asked < self._quota)[self.judge] & ~self._answered_before
         free = np.flatnonzero(may & ~np.isin(self._keys, self._keys[taken]))
-        paid = float(snapshot.cost[counted].sum())
         # A hair more, so that ten times 0.1 fit into 1.
-        left = math.inf if budget is None else budget * (1 + 1e-9) - paid
+        most = math.inf if budget is None else budget * (1 + 1e-9)
+        left = most - float(snapshot.cost[counted].sum())
         waiting, payable = np.sort(snapshot.row[snapshot.open]), self.cost[self.judge[free]] <= left
-        return Account(snapshot, waiting, free, free[payable], asked, paid, budget, left)
+        return Account(snapshot, waiting, free, free[payable], asked, left)
 
     def question(self, row: int, score: float) -> Question:
         """Question of a row, to be handed out."""
