@@ -75,7 +75,7 @@ class Curve(NamedTuple):
 
 def tau(posterior: Posterior, truth) -> dict[str, float]:
     """Order of the texts against their grade levels (which have ties: τ-b)."""
-    mean = np.tensordot(posterior.weight, posterior.draws["reward"], 2)
+    mean = posterior.weight @ posterior.draws["reward"]
     return {"tau": float(kendalltau(mean, truth["grade"]).statistic)}
 
 

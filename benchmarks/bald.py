@@ -41,8 +41,8 @@ def problem(number: int, seed: int) -> tuple[rt.Comparisons, dict[str, np.ndarra
 def posterior_of(candidates: rt.Comparisons, draws: dict[str, np.ndarray]) -> Posterior:
     """Posterior of these draws."""
     fitted = candidates.take(slice(0, 1)).answered(np.ones(1, np.float32))
-    values = {name: value[None].astype(np.float32) for name, value in draws.items()}
-    return Posterior(rt.ExtendedBTL(), fitted, values, np.full((1, DRAWS), 1 / DRAWS, np.float32))
+    values = {name: value.astype(np.float32) for name, value in draws.items()}
+    return Posterior(rt.ExtendedBTL(), fitted, values, np.full(DRAWS, 1 / DRAWS, np.float32))
 
 
 def raters_scores(candidates: rt.Comparisons, draws: dict[str, np.ndarray]) -> np.ndarray:

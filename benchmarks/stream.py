@@ -122,7 +122,7 @@ def campaign(policy: str, rate: float, answers: int, seed: int, folder: Path) ->
             count += 1
             if count % EACH == 0:
                 draws = own.posterior
-                mean = np.tensordot(draws.weight, draws.draws["reward"], 2)
+                mean = draws.weight @ draws.draws["reward"]
                 tau.append(float(kendalltau(mean, crowd.reward).statistic))
                 expected.append(ExpectedTau(0.5).value(draws))
     return Curve(tau, expected, answers / arrived if arrived else float("nan"))

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, NoReturn
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import xlogy
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from raters.acquisition.posterior import Posterior
-from raters.acquisition.scores import Criterion, OfVariance, PerQuestion, bits, mean
+from raters.acquisition.scores import Criterion, OfVariance, PerQuestion, bits, mean, sides_of
 from raters.errors import refuse
 from raters.errors.validation import positive, whole
 
@@ -37,15 +37,14 @@ class Task(NamedTuple):
 class Chooser:
     """Choice of one question after another: `best` of those still allowed, `take` to record it."""
 
-    def __init__(self, value: PerQuestion, about: Int[np.ndarray, " question"] | None = None):
-        self.value = np.array(value, float)
-        self.open = np.ones(len(value), bool)
-        self.considered = np.ones(len(value), bool)
-        self.about = about
+    def __init__(self, task: Task, once: bool = True):
+        self.value = np.array(task.value, float)
+        self.open = np.ones(len(self.value), bool)
+        self.about = task.questions.about() if once else None
 
     def best(self, allowed: Allowed) -> int:
         """Return the row to take next; −1 when none is left."""
-        usable = allowed & self.open & self.considered
+        usable = allowed & self.open
         return int(np.where(usable, self.values(), -np.inf).argmax()) if usable.any() else -1
 
     def values(self) -> PerQuestion:
@@ -84,7 +83,7 @@ class Top(Batch):
 
     def chooser(self, task: Task) -> Chooser:
         """Choose by score alone."""
-        return Chooser(task.value)
+        return Chooser(task, once=False)
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ class Unique(Batch):
 
     def chooser(self, task: Task) -> Chooser:
         """Choose by score, each pair once."""
-        return Chooser(task.value, task.questions.about())
+        return Chooser(task)
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ class Power(Batch):
             self._refuse("needs scores of at least 0, and this criterion gives negative ones")
         noise = task.rng.gumbel(size=len(task.value))
         noisy = self.exponent * np.log(np.maximum(task.value, 1e-30)) + noise
-        return Chooser(noisy, task.questions.about())
+        return Chooser(task._replace(value=noisy))
 
 
 # ---------------------------------------------------------------- trees
@@ -133,10 +132,9 @@ class SpanningTree(Batch):
 
 class _Tree(Chooser):
     def __init__(self, task: Task):
-        questions = task.questions
-        super().__init__(task.value, questions.about())
-        self.first, self.second = (np.asarray(getattr(questions, side)) for side in questions.pair)
-        self.component = np.arange(questions.num_items)
+        super().__init__(task)
+        self.first, self.second = sides_of(task.questions)
+        self.component = np.arange(task.questions.num_items)
 
     def best(self, allowed: Allowed) -> int:
         joins = self.component[self.first] != self.component[self.second]
@@ -158,18 +156,18 @@ class _Tree(Chooser):
 class _Shortlist(Chooser, abc.ABC):
     """Chooser among candidates of highest score, whose answer probabilities are held together."""
 
-    def __init__(self, task: Task, about: Int[np.ndarray, " question"] | None = None):
-        super().__init__(task.value, about)
+    def __init__(self, task: Task, once: bool):
+        super().__init__(task, once)
         posterior, self.price = task.posterior, task.price
         size = min(len(self.value), _SHORTLIST)
         self.rows = np.sort(np.argpartition(-self.value, size - 1)[:size])
         self.place = np.full(len(self.value), -1)
         self.place[self.rows] = np.arange(size)
-        self.considered = self.place >= 0
+        self.open &= self.place >= 0
         self.short = task.questions.rows(self.rows)
-        table = posterior.by_pieces(self.short, lambda piece: posterior.answer_probs(piece).table)
-        self.probs = table.reshape(-1, *table.shape[2:])
-        self.weight = np.asarray(posterior.weight, np.float32).ravel()
+        read = posterior.answer_probs
+        self.probs = posterior.by_pieces(self.short, lambda piece: read(piece).table)
+        self.weight = np.asarray(posterior.weight, np.float32)
 
     def values(self) -> PerQuestion:
         gain, value = self.gain(), np.full(len(self.value), -np.inf)
@@ -184,7 +182,7 @@ class _Shortlist(Chooser, abc.ABC):
 
     def take(self, row: int) -> None:
         super().take(row)
-        if self.considered[row]:
+        if self.place[row] >= 0:
             self.add(int(self.place[row]))
 
     @abc.abstractmethod
@@ -217,7 +215,7 @@ class Sequential(Batch):
 
 class _InTurn(_Shortlist):
     def __init__(self, task: Task, criterion: OfVariance, once: bool):
-        super().__init__(task, task.questions.about() if once else None)
+        super().__init__(task, once)
         # The votes for the first item, half of a tie.
         number = np.asarray(task.questions.answers(), float)
         expected = np.tensordot(number, self.probs, (0, 1))
@@ -288,10 +286,10 @@ class BatchBald(Batch):
 
 class _JointInformation(_Shortlist):
     def __init__(self, task: Task, most: int):
-        about, posterior = None, task.posterior
+        super().__init__(task, once=False)
+        posterior = task.posterior
         if posterior.program.has_truth:  # Answers about one unit tell of one class.
-            about = np.asarray(task.questions.codes(posterior.program.unit))
-        super().__init__(task, about)
+            self.about = np.asarray(task.questions.codes(posterior.program.unit))
         self.most, self.rng = most, task.rng
         self.noise = posterior.by_pieces(self.short, partial(_noise, posterior))
         # Configurations of the answers taken: the probability of each, and the weights of the draws
@@ -351,7 +349,7 @@ class SparseSubset(Batch):
 
 class _FrankWolfe(_Shortlist):
     def __init__(self, task: Task):
-        super().__init__(task)
+        super().__init__(task, once=False)
         mean = np.tensordot(self.weight, self.probs, 1)
         log = (mean * np.log(np.maximum(self.probs, 1e-12))).sum(1)  # (draw, question)
         centred = log - self.weight @ log

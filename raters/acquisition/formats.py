@@ -68,8 +68,10 @@ def roles_of(questions: xr.Dataset, ties: bool = False) -> list[str]:
     return roles
 
 
-def all_answers(questions: xr.Dataset) -> list[str]:
-    """Possible answers as text."""
+def options_of(questions: xr.Dataset, ties: bool = False) -> list[str]:
+    """Answers to choose from, as text."""
+    if "pair" in questions.attrs:
+        return list(_SIDES if ties else _SIDES[:2])
     answers = questions.attrs.get("answers")
     if "answers" in questions:
         each = questions["answers"].values.ravel()
@@ -78,13 +80,6 @@ def all_answers(questions: xr.Dataset) -> list[str]:
         expected = "write orders into a table, such as 'tea > milk > beer', the best first"
         refuse_data("questions", problem="have no list of answers", expected=expected)
     return [name_text(name) for name in answers]
-
-
-def options_of(questions: xr.Dataset, ties: bool) -> list[str]:
-    """Answers to choose from."""
-    if "pair" not in questions.attrs:
-        return all_answers(questions)
-    return list(_SIDES if ties else _SIDES[:2])
 
 
 def title_of(questions: xr.Dataset) -> str:
@@ -104,7 +99,7 @@ class _Row(NamedTuple):
 def rows_of(questions: xr.Dataset, texts: Texts) -> Iterator[_Row]:
     """Questions with their names and texts."""
     roles = roles_of(questions)
-    options_of(questions, ties=False)
+    options_of(questions)
     check_once(texts or {}, "texts")
     lookup = {name_text(name): text for name, text in (texts or {}).items()}
     for name, text in lookup.items():

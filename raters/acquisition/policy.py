@@ -6,7 +6,7 @@ import abc
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -17,7 +17,7 @@ from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions.pool import check_askable
 from raters.acquisition.scores import Criterion, PerQuestion, Quantity, competence_site, order_site
 from raters.errors import refuse, refuse_data
-from raters.errors.validation import instance, is_number, one_of, plain_whole, whole
+from raters.errors.validation import checked, is_number, plain_whole, whole
 from raters.judgements.names import check_once, match_names
 from raters.models.comparisons.directions import directed, has_directions
 
@@ -51,17 +51,14 @@ class BestMean(AnnotatorRule):
 
     def preference(self, posterior: Posterior) -> PerAnnotator:
         """Posterior means of the competences."""
-        return np.abs(np.asarray(posterior.weight).ravel() @ _competence(posterior))
+        return np.abs(posterior.weight @ _competence(posterior))
 
 
 def _competence(posterior: Posterior) -> Float[np.ndarray, "draw annotator"]:
     """Competence under each draw: the mean diagonal of a confusion matrix; 0 of guessers."""
     if has_directions(posterior.program):
-        draws = posterior.draws.items()
-        flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in draws}
-        return directed(posterior.model, posterior.data, flat)
+        return directed(posterior.model, posterior.data, posterior.draws)
     value = np.asarray(posterior.site(competence_site(posterior)))
-    value = value.reshape(-1, *value.shape[2:])
     if value.ndim == 4:
         return np.asarray(np.trace(value, axis1=2, axis2=3) / value.shape[2])
     return np.asarray(value.reshape(*value.shape[:2], -1).mean(-1))
@@ -128,15 +125,6 @@ class Policy:
     k: int = 1
 
     def __post_init__(self) -> None:
-        if self.target is not None:
-            one_of("target", self.target, get_args(Target))
-        for name, kind, such in (
-            ("score", Criterion, "rt.acquisition.Entropy()"),
-            ("batch", Batch, "rt.acquisition.Top()"),
-            ("annotator", AnnotatorRule, "rt.acquisition.BestMean()"),
-        ):
-            if getattr(self, name) is not None:
-                instance(name, getattr(self, name), kind, "an object that says how", such)
         if self.target is not None and self.score is not None:
             refuse("score", self.score, "and `target` both say what is wanted", "give one of them")
         whole("k", self.k)
@@ -162,10 +150,9 @@ class Policy:
             target = "truth" if posterior.program.has_truth else target
         if target == "ranking":  # Without a list of answers a question is about the order of a set.
             return scores.OrderVariance() if data.listed else scores.VarianceReduction("rank")
-        others = {"truth": scores.TruthVariance, "predictive": scores.Epig}
-        others |= {"everything": scores.Bald}
-        if target in others:
-            return others[target]()
+        others = {"truth": scores.TruthVariance(), "predictive": scores.Epig()}
+        if other := (others | {"everything": scores.Bald()}).get(target):
+            return other
         return scores.VarianceReduction(cast(Quantity, target), k=self.k)
 
     def choose(
@@ -275,6 +262,9 @@ class Policy:
         if isinstance(self.quota, int):
             return np.full(len(annotators), float(self.quota))
         return _by_annotator("quota", self.quota or (), annotators, np.inf)
+
+
+Policy.__init__ = checked(Policy.__init__)  # type: ignore[method-assign]
 
 
 def _pairs(what: str, given: Any, positive: bool) -> Pairs | None:

@@ -17,24 +17,23 @@ from jaxtyping import Array, Float, Int
 
 from raters.errors import DataError, refuse
 from raters.errors.validation import checked, whole
-from raters.fitting.result import check_data, check_several, program_of, thinned
+from raters.fitting.result import check_data, check_several, draws_of, program_of
 from raters.judgements.base import Judgements
 from raters.kinds import kind_of
 from raters.model import Model, Values
 from raters.program import Program, answer_probs, class_probs, log_likelihoods, prior_draws
 
 # Weights of the draws, or for each question its own; they sum to 1.
-Weight = Float[Array, "chain draw"] | Float[Array, "chain draw question"]
+Weight = Float[Array, " draw"] | Float[Array, "draw question"]
 # Probabilities are computed for so many questions at once that a table stays below this many
 # numbers (16 MB, which caches hold).
-_NUMBERS = 1 << 22
-_MOST_ROWS, _FEWEST_ROWS = 1 << 14, 1 << 8
+_NUMBERS, _FEWEST_ROWS = 1 << 22, 1 << 8
 
 
 class AnswerProbs(NamedTuple):
     """Probabilities of the answers to some questions under each draw."""
 
-    table: Float[Array, "chain draw answer question"]
+    table: Float[Array, "draw answer question"]
     weight: Weight
 
 
@@ -48,8 +47,8 @@ class Posterior:
     data : Judgements
         Fitted judgements; questions are read in their codes.
     draws : mapping
-        Values of each site, shape (chain, draw, ...).
-    weight : array, shape (chain, draw)
+        Values of each site, shape (draw, ...).
+    weight : array, shape (draw,)
         Sums to 1.
     independent : float, optional
         Effective number of independent draws, by the diagnostics of the fit.
@@ -69,13 +68,13 @@ class Posterior:
     >>> posterior = Posterior.of(rt.BTL(), result, draws=100)
     >>> pairs = rt.Candidates.pairs(votes)
     >>> posterior.answer_probs(pairs).table.shape, Bald()(posterior, pairs).shape
-    ((1, 100, 2, 18), (18,))
+    ((100, 2, 18), (18,))
     """
 
     model: Model[Any]
     data: Judgements
     draws: Values
-    weight: Float[np.ndarray, "chain draw"]
+    weight: Float[np.ndarray, " draw"]
     independent: float = math.inf
     pool: Judgements | None = None
     cost: Float[np.ndarray, " annotator"] | None = None
@@ -89,8 +88,7 @@ class Posterior:
         whole("draws", draws)
         program = program_of(model, result)
         check_several(result, "scores and certainty are read off their differences")
-        values = {name: np.asarray(result["posterior"][name].values) for name in program.sites}
-        return cls.equal(program, values, draws, seed)
+        return cls.equal(program, draws_of(program, result, draws, seed)[0])
 
     @classmethod
     @checked
@@ -106,17 +104,15 @@ class Posterior:
         table = prior_draws(model, sites, jax.tree.map(jnp.asarray, first), keys)
         # A row that counts for nothing: a model cannot run on no rows at all.
         nothing = questions.rows(np.zeros(0, int)).unanswered().answered(np.zeros(0)).padded(1)
-        values = {name: np.asarray(table[name])[None] for name in sites}
-        return cls.equal(Program(model, nothing), values, draws, seed)
+        return cls.equal(Program(model, nothing), {name: table[name] for name in sites})
 
     @classmethod
-    def equal(cls, program: Program[Any], values: Values, most: int, seed: int) -> Posterior:
-        """Posterior of draws that weigh the same, of which at most so many are kept at random."""
-        flat = thinned(values, most, seed)
-        kept = {name: np.asarray(value, np.float32)[None] for name, value in flat.items()}
-        shape = next(iter(kept.values())).shape[:2]
-        weight = np.full(shape, 1.0 / (shape[0] * shape[1]), np.float32)
-        return cls(program.model, program.data, kept, weight)
+    def equal(cls, program: Program[Any], values: Values) -> Posterior:
+        """Posterior of draws that weigh the same."""
+        draws = {name: np.asarray(value, np.float32) for name, value in values.items()}
+        number = len(next(iter(draws.values())))
+        weight = np.full(number, 1.0 / number, np.float32)
+        return cls(program.model, program.data, draws, weight)
 
     @cached_property
     def program(self) -> Program[Any]:
@@ -134,8 +130,8 @@ class Posterior:
         check_data(data, "data", self.model)
         self._check_names(data)
         both = (jax.tree.map(jnp.asarray, each) for each in (data, self.data))
-        now, before = (log_likelihoods(self.model, each, self.flat) for each in both)
-        gain = (np.asarray(now, np.float64) - np.asarray(before)).reshape(self.weight.shape)
+        now, before = (log_likelihoods(self.model, each, self.draws) for each in both)
+        gain = np.asarray(now, np.float64) - np.asarray(before)
         log = np.log(np.maximum(self.weight.astype(np.float64), 1e-300)) + gain
         weight = np.exp(log - log.max())
         weight = (weight / weight.sum()).astype(np.float32)
@@ -148,28 +144,23 @@ class Posterior:
                 problem = f"these are in codes of other {role} than what was fitted"
                 raise DataError(f"{problem}; make them from the same table")
 
-    @property
-    def flat(self) -> Values:
-        draws = self.draws.items()
-        return {name: jnp.asarray(value.reshape(-1, *value.shape[2:])) for name, value in draws}
-
     @cached_property
     def _responsibilities(self) -> Float[Array, "draw unit class"] | None:
         """Probability of each class, shape (draw, unit, class); None for a model without."""
         if self.program.latent is None:
             return None
-        return class_probs(self.model, jax.tree.map(jnp.asarray, self.data), self.flat)
+        return class_probs(self.model, jax.tree.map(jnp.asarray, self.data), self.draws)
 
     def responsibility(self) -> Float[np.ndarray, "unit class"]:
         """Posterior probability of each class of each unit, for a model that sums classes out."""
         if self._responsibilities is None:
             refuse("model", self.model, "sums out no classes", "choose a model that does")
-        return np.tensordot(self.weight.ravel(), np.asarray(self._responsibilities), 1)
+        return np.tensordot(self.weight, np.asarray(self._responsibilities), 1)
 
     def true_classes(self) -> Float[np.ndarray, "unit class"]:
         """Probability of each true class of each unit, which allows for mistakes that the crowd
         makes together where the kind of judgement has such a calibration."""
-        return np.tensordot(self.weight.ravel(), np.asarray(self._true_classes), 1)
+        return np.tensordot(self.weight, np.asarray(self._true_classes), 1)
 
     @cached_property
     def _true_classes(self) -> Float[Array, "draw unit class"] | None:
@@ -177,11 +168,16 @@ class Posterior:
         truths = kind_of(self.data).truths
         if truths is None or truths.class_probs is None or not self.program.has_truth:
             return self._responsibilities
-        share = np.asarray(self.weight, float).ravel()
-        share, chances = share / share.sum(), self.responsibility()
-        return jnp.asarray(truths.class_probs(self.program, self.flat, share, chances))
+        chances = self.responsibility()
+        return jnp.asarray(truths.class_probs(self.program, self.draws, self.share, chances))
 
-    def site(self, name: str, parameter: str = "target") -> Float[Array, "chain draw ..."]:
+    @property
+    def share(self) -> Float[np.ndarray, " draw"]:
+        """Weights in double precision."""
+        weight: np.ndarray = np.asarray(self.weight, np.float64)
+        return weight / weight.sum()
+
+    def site(self, name: str, parameter: str = "target") -> Float[Array, "draw ..."]:
         """Draws of a site, which this parameter asks for."""
         if name not in self.draws:
             problem = f"needs draws of {name}, and the model has none"
@@ -202,15 +198,17 @@ class Posterior:
         weight = jnp.asarray(self.weight)
         classes = self._true_classes if calibrated else self._responsibilities
         unit = None if classes is None else asked.codes(self.program.unit)
-        return _answer_probs(self.model, by_class, asked, self.flat, weight, classes, unit)
+        return _answer_probs(self.model, by_class, asked, self.draws, weight, classes, unit)
 
-    def by_pieces(self, questions: Any, function: Callable[[Any], Any]) -> np.ndarray:
+    def by_pieces(
+        self, questions: Any, function: Callable[[Any], Any], most: int = 1 << 14
+    ) -> np.ndarray:
         """A function of questions (last axis), computed by pieces that fit in memory."""
         # A random choice has no draws, and need not wait for the program to be read.
         latent = self.program.latent if self.draws and self.program.has_truth else None
         classes = 1 if latent is None else latent.size
         answers = len(questions.listed_answers()) * classes
-        rows = int(np.clip(_NUMBERS // (self.weight.size * answers), _FEWEST_ROWS, _MOST_ROWS))
+        rows = int(np.clip(_NUMBERS // (self.weight.size * answers), _FEWEST_ROWS, most))
         total = questions.num_rows
         rows = min(rows, max(_FEWEST_ROWS, 1 << (total - 1).bit_length()))
         parts = []
@@ -232,19 +230,16 @@ def _answer_probs(
     by_class: bool,
     asked: Any,
     draws: Values,
-    weight: Float[Array, "chain draw"],
-    responsibilities: Float[Array, "chain*draw unit class"] | None,
+    weight: Float[Array, " draw"],
+    responsibilities: Float[Array, "draw unit class"] | None,
     unit: Int[Array, " row"] | None,
 ) -> AnswerProbs:
-    """Tables (chain, draw, answer, row); classes summed out by responsibilities, or along draws."""
+    """Tables (draw, answer, row); classes summed out by responsibilities, or along draws."""
     table = jax.lax.map(lambda values: answer_probs(model, asked, values), draws)
     if responsibilities is None:
-        table = table[:, 0]
-    else:
-        share = responsibilities[:, unit].transpose(0, 2, 1)  # (draw, class, row)
-        if by_class:
-            chains = len(weight)
-            weight = (weight.reshape(-1, 1, 1) * share).reshape(chains, -1, share.shape[-1])
-        else:
-            table = (share[:, :, None, :] * table).sum(1)
-    return AnswerProbs(table.reshape(len(weight), -1, *table.shape[-2:]), weight)
+        return AnswerProbs(table[:, 0], weight)
+    share = responsibilities[:, unit].transpose(0, 2, 1)  # (draw, class, row)
+    if not by_class:
+        return AnswerProbs((share[:, :, None, :] * table).sum(1), weight)
+    weight = (weight[:, None, None] * share).reshape(-1, share.shape[-1])
+    return AnswerProbs(table.reshape(-1, *table.shape[-2:]), weight)

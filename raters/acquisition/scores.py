@@ -1,8 +1,8 @@
 """Scores of questions: how much an answer is worth, by the draws of a `Posterior`.
 
-Formulas read a table `probs` of axes (chain, draw, answer, question), the probability of each
-answer under each draw, and `weight`, of axes (chain, draw) or (chain, draw, question), which sums
-to 1 over the draws; None weighs them equally. Information is in bits.
+Formulas read a table `probs` of axes (draw, answer, question), the probability of each answer under
+each draw, and `weight`, of axes (draw,) or (draw, question), which sums to 1 over the draws.
+Information is in bits.
 """
 
 from __future__ import annotations
@@ -26,11 +26,9 @@ from raters.model import Scale
 
 # Bound of probabilities from below in divisions and in logarithms.
 _TINY = 1e-12
-# Questions scored at a time against many others.
-_SLICE = 1024
 
-Probs = Float[Array, "chain draw answer question"]
-Targets = Float[Array, "chain draw target_answer target"]
+Probs = Float[Array, "draw answer question"]
+Targets = Float[Array, "draw target_answer target"]
 Joint = Float[Array, "answer question target_answer target"]
 Quantities = Float[Array, "draw quantity _"]
 Scores = Float[Array, " question"]
@@ -44,15 +42,11 @@ def _compiled(formula: Any) -> Any:
     return staticmethod(jax.jit(formula))
 
 
-def mean(
-    values: Float[Array, "chain draw ... question"], weight: Weight | None = None
-) -> Float[Array, "... question"]:
+def mean(values: Float[Array, "draw ... question"], weight: Weight) -> Float[Array, "... question"]:
     """Average over the draws."""
-    if weight is None:
-        return values.mean((0, 1))
-    if weight.ndim == 2:
-        return jnp.tensordot(weight, values, 2)
-    return (jnp.expand_dims(weight, tuple(range(2, values.ndim - 1))) * values).sum((0, 1))
+    if weight.ndim == 1:
+        return jnp.tensordot(weight, values, 1)
+    return (jnp.expand_dims(weight, tuple(range(1, values.ndim - 1))) * values).sum(0)
 
 
 def bits(probs: Float[Array, " ..."], axis: int = -2) -> Float[Array, " ..."]:
@@ -62,41 +56,32 @@ def bits(probs: Float[Array, " ..."], axis: int = -2) -> Float[Array, " ..."]:
 
 @dataclass(frozen=True)
 class Criterion(abc.ABC):
-    """Score of questions, the higher the better: a frozen dataclass with `reader`."""
+    """Score of questions, the higher the better: a frozen dataclass with a `formula` of the
+    probabilities of answers, or with a `reader` that says what else to read."""
+
+    # Most questions that are scored at a time, and whether draws stand once for each class.
+    most: ClassVar[int] = 1 << 14
+    by_class: ClassVar[bool] = False
+    formula: ClassVar[Callable[..., Scores]]
 
     def __call__(self, posterior: Posterior, questions: Any, *, seed: int = 0) -> PerQuestion:
         """Score questions, in pieces so that memory stays bounded."""
         score = self.reader(posterior, questions, np.random.default_rng(seed))
         if not questions.num_rows:
             return np.zeros(0)
-        return posterior.by_pieces(questions, score).astype(np.float64)
+        return posterior.by_pieces(questions, score, self.most).astype(np.float64)
 
-    @abc.abstractmethod
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
         """Return the function that scores rows of questions; raise where it has no meaning."""
+        read = partial(posterior.answer_probs, by_class=self.by_class)
+        return lambda piece: self.formula(*read(piece))
 
 
 # ---------------------------------------------------------------- of the answer alone
 
 
 @dataclass(frozen=True)
-class Uncertainty(Criterion):
-    """Base of the scores by the probabilities of the answer alone."""
-
-    by_class: ClassVar[bool] = False
-
-    @staticmethod
-    @abc.abstractmethod
-    def formula(probs: Probs, weight: Weight | None = None) -> Scores:
-        """Scores from the probabilities."""
-
-    def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
-        """See `Criterion.reader`."""
-        return lambda piece: self.formula(*posterior.answer_probs(piece, by_class=self.by_class))
-
-
-@dataclass(frozen=True)
-class Bald(Uncertainty):
+class Bald(Criterion):
     r"""Information about all parameters, and about the class that the likelihood sums out.
 
     .. math:: I(y; \theta) = H(\mathbb{E}_\theta\, p(y \mid \theta))
@@ -110,51 +95,51 @@ class Bald(Uncertainty):
     by_class = True
 
     @_compiled
-    def formula(probs: Probs, weight: Weight | None = None) -> Scores:
+    def formula(probs: Probs, weight: Weight) -> Scores:
         """Mutual information of the answer and all parameters, as a difference of entropies."""
         return jnp.maximum(bits(mean(probs, weight)) - mean(bits(probs), weight), 0.0)
 
 
 @dataclass(frozen=True)
-class Entropy(Uncertainty):
+class Entropy(Criterion):
     r"""Uncertainty of the answer, :math:`H(\mathbb{E}_\theta\, p(y \mid \theta))`. Among several
     annotators it prefers the *worst*: a guesser's answer is the most uncertain of all."""
 
     @_compiled
-    def formula(probs: Probs, weight: Weight | None = None) -> Scores:
+    def formula(probs: Probs, weight: Weight) -> Scores:
         """Entropy of the predicted answer."""
         return bits(mean(probs, weight))
 
 
 @dataclass(frozen=True)
-class LeastConfidence(Uncertainty):
+class LeastConfidence(Criterion):
     """Improbability of the most probable answer; with two answers it orders as `Entropy` does."""
 
     @_compiled
-    def formula(probs: Probs, weight: Weight | None = None) -> Scores:
+    def formula(probs: Probs, weight: Weight) -> Scores:
         """One minus the probability of the most probable answer."""
         return jnp.maximum(1.0 - mean(probs, weight).max(-2), 0.0)
 
 
 @dataclass(frozen=True)
-class VoteEntropy(Uncertainty):
+class VoteEntropy(Criterion):
     """Query by committee: each draw votes for its likeliest answer (Dagan and Engelson 1995)."""
 
     @_compiled
-    def formula(probs: Probs, weight: Weight | None = None) -> Scores:
+    def formula(probs: Probs, weight: Weight) -> Scores:
         """Entropy of the votes."""
         votes = jax.nn.one_hot(probs.argmax(-2), probs.shape[-2], axis=-2)
         return bits(mean(votes, weight))
 
 
 @dataclass(frozen=True)
-class CommitteeDivergence(Uncertainty):
+class CommitteeDivergence(Criterion):
     r"""Query by committee: mean divergence of the draws from each other,
     :math:`\mathbb{E}_{\theta, \theta'}\, \mathrm{KL}(p(y \mid \theta) \,\|\, p(y \mid \theta'))`.
     From their mean it is `Bald`."""
 
     @_compiled
-    def formula(probs: Probs, weight: Weight | None = None) -> Scores:
+    def formula(probs: Probs, weight: Weight) -> Scores:
         """Mean divergence over ordered pairs of draws, with replacement."""
         log = jnp.log2(jnp.maximum(probs, _TINY))
         across = (mean(probs, weight) * mean(log, weight)).sum(-2)
@@ -193,15 +178,18 @@ class About(Criterion):
         """Cross draws of the chosen parameters with draws of the others."""
         if not self.sites or set(self.sites) - set(posterior.draws):
             refuse("sites", self.sites, expected=f"the model has {sorted(posterior.draws)}")
-        weight = flat_weight(posterior)
-        chosen, other = (rng.choice(len(weight), self.draws, p=weight) for _ in range(2))
-        crossed, rows = {}, np.broadcast_arrays(chosen[:, None], other)
+        weight, number = posterior.share, self.draws
+        chosen, other = (rng.choice(len(weight), number, p=weight) for _ in range(2))
+        crossed, rows = {}, (np.repeat(chosen, number), np.tile(other, number))
         for name, value in _on_one_scale(posterior).items():
-            flat = value.reshape(-1, *value.shape[2:])
-            crossed[name] = flat[rows[name not in self.sites]]
-        equal = np.full((self.draws, self.draws), 1 / self.draws**2, np.float32)
-        both = Posterior(posterior.model, posterior.data, crossed, equal)
-        return lambda piece: self.formula(both.answer_probs(piece).table)
+            crossed[name] = value[rows[name not in self.sites]]
+        both = Posterior.equal(posterior.program, crossed)
+
+        def score(piece: Any) -> Scores:
+            table = both.answer_probs(piece).table
+            return self.formula(table.reshape(number, number, *table.shape[1:]))
+
+        return score
 
 
 @dataclass(frozen=True)
@@ -213,16 +201,16 @@ class Random(Criterion):
         return lambda piece: rng.random(piece.num_rows)
 
 
-def _on_one_scale(posterior: Posterior) -> dict[str, Float[np.ndarray, "chain draw ..."]]:
+def _on_one_scale(posterior: Posterior) -> dict[str, Float[np.ndarray, "draw ..."]]:
     """Draws moved along each `Scale` orbit of the model to where its first site has one size."""
     values = dict(posterior.draws)
     for symmetry in [one for one in posterior.model.symmetries if isinstance(one, Scale)]:
         site = np.asarray(values[symmetry.up[0]], np.float64)
-        log_size = np.log(np.square(site).mean(tuple(range(2, site.ndim)))) / 2
+        log_size = np.log(np.square(site).mean(tuple(range(1, site.ndim)))) / 2
         factor = np.exp(log_size.mean() - log_size)
         for name in (*symmetry.up, *symmetry.down):
             moved = factor if name in symmetry.up else 1 / factor
-            expanded = moved.reshape(*moved.shape, *(1,) * (values[name].ndim - 2))
+            expanded = moved.reshape(-1, *(1,) * (values[name].ndim - 1))
             values[name] = (values[name] * expanded).astype(np.float32)
     return values
 
@@ -231,13 +219,12 @@ def _on_one_scale(posterior: Posterior) -> dict[str, Float[np.ndarray, "chain dr
 
 
 @jax.jit
-def joint(probs: Probs, targets: Targets, weight: Weight | None = None) -> Joint:
+def joint(probs: Probs, targets: Targets, weight: Weight) -> Joint:
     """Probability of each answer to each question together with each answer to each target."""
-    draws = probs.shape[0] * probs.shape[1]
-    share = jnp.full((1, draws), 1 / draws) if weight is None else weight
-    left = probs.reshape(draws, *probs.shape[2:]) * share.reshape(draws, 1, -1)
+    draws = len(probs)
+    left = probs * weight.reshape(draws, 1, -1)
     pairs = left.reshape(draws, -1).T @ targets.reshape(draws, -1)
-    return pairs.reshape(*probs.shape[2:], *targets.shape[2:])
+    return pairs.reshape(*probs.shape[1:], *targets.shape[1:])
 
 
 @dataclass(frozen=True)
@@ -263,16 +250,15 @@ class Epig(Criterion):
     """
 
     targets: int = 500
+    most = 1024  # The joint table is as large as questions × targets.
 
     def __post_init__(self) -> None:
         whole("targets", self.targets)
 
     @_compiled
-    def formula(
-        probs: Probs, targets: Targets, weight: Weight | None = None, together: Joint | None = None
-    ) -> Scores:
-        """Mean mutual information of the answer and the answers to `targets`."""
-        pairs = joint(probs, targets, weight) if together is None else together
+    def formula(probs: Probs, targets: Targets, weight: Weight, pairs: Joint) -> Scores:
+        """Mean mutual information of the answer and the answers to `targets`, which have these
+        probabilities together."""
         both = bits(pairs.transpose(0, 2, 1, 3).reshape(-1, pairs.shape[1], pairs.shape[3]), 0)
         gain = bits(mean(probs, weight))[:, None] + bits(mean(targets, weight))[None, :] - both
         return jnp.maximum(gain.mean(-1), 0.0)
@@ -294,13 +280,7 @@ class Epig(Criterion):
                 pairs = jnp.where((unit[:, None] == of_target)[:, None], through_class, pairs)
             return self.formula(summed.table, table, summed.weight, pairs)
 
-        def in_slices(piece: Any) -> Scores:
-            """Scores in slices: the joint table is as large as questions × targets."""
-            begins = range(0, piece.num_rows, _SLICE)
-            slices = [score(piece.rows(slice(begin, begin + _SLICE))) for begin in begins]
-            return jnp.concatenate(slices)
-
-        return in_slices
+        return score
 
 
 # ---------------------------------------------------------------- the order
@@ -317,7 +297,7 @@ class OrderEntropy(Criterion):
         whole("draws", self.draws, least=2)
 
     @_compiled
-    def formula(gap: Float[Array, "chain draw question"], weight: Weight | None = None) -> Scores:
+    def formula(gap: Float[Array, "draw question"], weight: Weight) -> Scores:
         """Entropy of the order, which each draw gives by the sign of the difference."""
         # Weights that sum to a little more than 1 would make a share of draws whose complement has
         # no logarithm.
@@ -326,16 +306,15 @@ class OrderEntropy(Criterion):
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
         """Draw the committee."""
-        reward, _ = rewards(posterior), _sides(questions)
-        if reward.ndim > 3:
+        reward, _ = rewards(posterior), sides_of(questions)
+        if reward.ndim > 2:
             _refuse_target("needs one order of the items, and there is one for each type")
-        flat = reward.reshape(-1, *reward.shape[2:])
-        members = rng.choice(len(flat), self.draws, p=flat_weight(posterior))
-        committee = jnp.asarray(flat[members])[None]
+        committee = reward[rng.choice(len(reward), self.draws, p=posterior.share)]
+        equal = jnp.full(self.draws, 1 / self.draws)
 
         def score(piece: Any) -> Any:
-            first, second = _sides(piece)
-            entropy = self.formula(committee[:, :, first] - committee[:, :, second])
+            first, second = sides_of(piece)
+            entropy = self.formula(committee[:, first] - committee[:, second], equal)
             # Ten draws give many equal scores; without noise the same items would come first each
             # time.
             return np.asarray(entropy) + 1e-6 * rng.random(len(entropy))
@@ -352,17 +331,14 @@ class OfVariance(Criterion):
         """Quantities under each draw, shape (draw, quantity, question), or (draw, quantity, 1)."""
 
     @_compiled
-    def formula(probs: Probs, quantity: Quantities, weight: Weight | None = None) -> Scores:
+    def formula(probs: Probs, quantity: Quantities, weight: Weight) -> Scores:
         """Expected reduction of the variance, summed over the quantities."""
-        draws = probs.shape[0] * probs.shape[1]
-        flat = jnp.full(draws, 1 / draws) if weight is None else weight.reshape(-1)
-        centred = (quantity - jnp.tensordot(flat, quantity, 1)) * flat[:, None, None]
-        answer, table = mean(probs, weight), probs.reshape(draws, *probs.shape[2:])
+        centred = (quantity - jnp.tensordot(weight, quantity, 1)) * weight[:, None, None]
         if quantity.shape[2] == 1:
-            covariance = jnp.tensordot(table, centred[..., 0], ((0,), (0,)))
+            covariance = jnp.tensordot(probs, centred[..., 0], ((0,), (0,)))
         else:
-            covariance = jnp.einsum("saq,snq->aqn", table, centred)
-        return ((covariance**2).sum(-1) / jnp.maximum(answer, _TINY)).sum(0)
+            covariance = jnp.einsum("saq,snq->aqn", probs, centred)
+        return ((covariance**2).sum(-1) / jnp.maximum(mean(probs, weight), _TINY)).sum(0)
 
     def reader(self, posterior: Posterior, questions: Any, rng: np.random.Generator) -> Scorer:
         """Read the quantities."""
@@ -384,10 +360,9 @@ class OrderVariance(OfVariance):
 
     def quantity(self, posterior: Posterior, questions: Any) -> Float[np.ndarray, "draw _ _"]:
         """1 where the first item is the better, and 0 elsewhere, for each type."""
-        first, second = _sides(questions)
+        first, second = sides_of(questions)
         reward = np.asarray(rewards(posterior), np.float32)
-        num_items, num_types = reward.shape[2], int(np.prod(reward.shape[3:]))
-        by_type = reward.reshape(-1, num_items, num_types).transpose(0, 2, 1)
+        by_type = reward.reshape(*reward.shape[:2], -1).transpose(0, 2, 1)
         better: np.ndarray = by_type[:, :, first] > by_type[:, :, second]
         return better.astype(np.float32)
 
@@ -422,30 +397,30 @@ class VarianceReduction(OfVariance):
         quantity = np.asarray(self._by_draw(posterior), np.float32)
         return quantity.reshape(posterior.weight.size, -1, 1)
 
-    def _by_draw(self, posterior: Posterior) -> Float[Array, "chain draw ..."]:
+    def _by_draw(self, posterior: Posterior) -> Float[Array, "draw ..."]:
         if self.of == "competence":
             return posterior.site(competence_site(posterior))
         if self.of == "coefficient":
             return _coefficients(posterior)
         reward = rewards(posterior)
         if self.of == "reward":
-            return reward - reward.mean(2, keepdims=True)
-        num_items = reward.shape[2]
+            return reward - reward.mean(1, keepdims=True)
+        num_items = reward.shape[1]
         if self.of == "top_k" and self.k >= num_items:
             refuse("k", self.k, expected=f"it must be less than the number of items, {num_items}")
-        rank = reward.argsort(2).argsort(2)
+        rank = reward.argsort(1).argsort(1)
         return rank if self.of == "rank" else rank >= num_items - self.k
 
 
-def _coefficients(posterior: Posterior) -> Float[Array, "chain draw quantity"]:
+def _coefficients(posterior: Posterior) -> Float[Array, "draw quantity"]:
     """Coefficients, times the mean size of what a scale symmetry divides them by."""
     values = posterior.site("coefficient")
-    flat = values.reshape(*values.shape[:2], -1)
+    flat = values.reshape(len(values), -1)
     for symmetry in posterior.model.symmetries:
         if isinstance(symmetry, Scale) and "coefficient" in symmetry.up:
             for name in symmetry.down:
                 other = jnp.asarray(posterior.draws[name])
-                flat = flat * jnp.abs(other.reshape(*other.shape[:2], -1)).mean(-1, keepdims=True)
+                flat = flat * jnp.abs(other.reshape(len(other), -1)).mean(-1, keepdims=True)
     return flat
 
 
@@ -457,9 +432,9 @@ class TruthVariance(Criterion):
     @_compiled
     def formula(probs: Probs, weight: Weight) -> Scores:
         """Expected reduction of the variance of the indicators, summed over classes."""
-        labels, questions = probs.shape[2:]
+        labels, questions = probs.shape[1:]
         # Each draw stands once for each class, and classes are labels.
-        weighted = (weight[:, :, None, :] * probs).reshape(-1, labels, labels, questions)
+        weighted = (weight[:, None, :] * probs).reshape(-1, labels, labels, questions)
         both = weighted.sum(0)
         truth, label = both.sum(1, keepdims=True), both.sum(0, keepdims=True)
         return ((both - truth * label) ** 2 / jnp.maximum(label, _TINY)).sum((0, 1))
@@ -475,7 +450,7 @@ class TruthVariance(Criterion):
 # ---------------------------------------------------------------- parts of a posterior
 
 
-def rewards(posterior: Posterior) -> Float[Array, "chain draw item ..."]:
+def rewards(posterior: Posterior) -> Float[Array, "draw item ..."]:
     """Rewards of the items, or their worths."""
     return posterior.site(order_site(posterior))
 
@@ -491,18 +466,12 @@ def competence_site(posterior: Posterior) -> str:
     return next((name for name, site in sites.items() if judge in site.dims), "competence")
 
 
-def flat_weight(posterior: Posterior) -> Float[np.ndarray, " draw"]:
-    """Weight of each draw."""
-    weight: np.ndarray = np.asarray(posterior.weight, np.float64).ravel()
-    return np.asarray(weight / weight.sum())
-
-
 def _refuse_target(problem: str) -> NoReturn:
     instead = "target='everything'"
     refuse("target", problem=problem, expected="choose another target", instead=instead)
 
 
-def _sides(questions: Any) -> tuple[Int[np.ndarray, " question"], Int[np.ndarray, " question"]]:
+def sides_of(questions: Any) -> tuple[Int[np.ndarray, " question"], Int[np.ndarray, " question"]]:
     """Codes of the two items of each question; `SettingError` for questions of another kind."""
     if questions.pair is None:
         _refuse_target("is about the order of two items, and these questions are of another kind")

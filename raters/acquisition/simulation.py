@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 
 from raters.acquisition.campaign.fits import Fits, several_draws
 from raters.acquisition.policy import Policy
@@ -15,8 +15,9 @@ from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions import pool as pools
 from raters.acquisition.scores import competence_site
 from raters.errors import SettingError, refuse, refuse_data
-from raters.errors.validation import checked, numbers, whole
+from raters.errors.validation import checked, whole
 from raters.fitting.result import check_data, check_model
+from raters.fitting.simulate import site_values
 from raters.inference import Backend, PGGibbs
 from raters.inference.base import progress_bar
 from raters.judgements.base import Judgements
@@ -84,7 +85,7 @@ def simulate_campaign(
     check_model(model)
     check_data(pool, "pool", model)
     pool, _ = pools.prepared(pool, None)
-    answers = Simulated(pool, probs_under(model, truth, pool), seed)
+    answers = simulated(pool, probs_under(model, truth, pool), seed)
     loop = _Loop(model, answers, truth, backend or _QUICK, batch_size, batches, seed)
     return loop.curves(policy, progress)
 
@@ -130,11 +131,10 @@ def replay_campaign(
     check_data(votes, "votes", model)
     if not votes.has_answers:
         refuse_data("votes", problem="has no answers", expected="simulate them")
-    answers, truth = Recorded(votes, seed), truth or {}
-    for name, site in Program(model, answers.pool).sites.items():
-        if name in truth and (shape := numbers("truth", truth[name]).shape) != site.shape:
-            refuse("truth", problem=f"has {name!r} of shape {shape}", expected=f"give {site.shape}")
-    number = answers.total if batches is None else batches
+    answers, truth = recorded(votes, seed), truth or {}
+    sites = Program(model, answers.pool).sites
+    site_values(model, sites, {name: truth[name] for name in sites.keys() & truth}, "truth")
+    number = int(answers.most.sum()) if batches is None else batches
     loop = _Loop(model, answers, truth, backend or _QUICK, batch_size, number, seed)
     return loop.curves(policy, progress)
 
@@ -146,7 +146,7 @@ class _Loop(NamedTuple):
     """Campaign without a journal."""
 
     model: Model[Any]
-    answers: Simulated | Recorded
+    answers: Answers
     truth: Mapping[str, Any]
     backend: Backend
     batch_size: int
@@ -180,7 +180,7 @@ class _Loop(NamedTuple):
         posterior = fits.posterior(values, pools.answers(pool, rows, values), 1)
         measured: list[dict[str, float]] = []
         for step in range(self.batches):
-            batch = free = np.flatnonzero(answers.left(asked))
+            batch = free = np.flatnonzero(asked < answers.most)
             if len(free):
                 by = np.bincount(judge[rows], minlength=len(pool.judges))
                 left, seed = pool.rows(free), pools.seed_of(self.seed, step)
@@ -188,7 +188,7 @@ class _Loop(NamedTuple):
                 batch = free[chosen.rows]
             if not len(batch):
                 break
-            outcomes = [answers.answer(row, int(asked[row])) for row in batch.tolist()]
+            outcomes = [answers.outcome(row, int(asked[row])) for row in batch.tolist()]
             asked[batch] += 1
             rows, values = np.concatenate([rows, batch]), np.concatenate([values, outcomes])
             posterior = fits.posterior(values, pools.answers(pool, rows, values), 1)
@@ -212,18 +212,18 @@ def measures(posterior: Posterior, truth: Mapping[str, Any]) -> dict[str, float]
     weight = posterior.weight
     if "reward" in truth and "reward" in posterior.draws and np.ndim(truth["reward"]) == 1:
         real, drawn = np.asarray(truth["reward"], float), posterior.draws["reward"]
-        values["tau"] = float(kendalltau(np.tensordot(weight, drawn, 2), real).statistic)
+        values["tau"] = float(kendalltau(weight @ drawn, real).statistic)
         pairs = np.stack(np.triu_indices(len(real), 1))
         if pairs.shape[1] > 2000:
             pairs = pairs[:, np.random.default_rng(0).choice(pairs.shape[1], 2000, replace=False)]
         first, second = pairs
         is_below = drawn[..., first] - drawn[..., second] < real[first] - real[second]
-        below = np.tensordot(weight, is_below.astype(np.float32), 2)
+        below = weight @ is_below.astype(np.float32)
         values["coverage"] = float(((below > 0.05) & (below < 0.95)).mean())
     site = competence_site(posterior)
     real = np.asarray(truth.get(site, 0.0), float)
     if site in posterior.draws and real.ndim == 1 and len(real) > 1:
-        estimate = np.tensordot(weight, posterior.draws[site], 2)
+        estimate = weight @ posterior.draws[site]
         varies = np.ptp(estimate) > 0 and np.ptp(real) > 0
         correlation = np.corrcoef(estimate, real)[0, 1] if varies else 0.0
         values["competence_correlation"] = float(correlation)
@@ -236,48 +236,40 @@ def measures(posterior: Posterior, truth: Mapping[str, Any]) -> dict[str, float]
 # ---------------------------------------------------------------- answers
 
 
-class Simulated:
+class Answers(NamedTuple):
+    """Answers to the questions of a pool: how often each row can be asked, and the outcome of a row
+    when it is asked for the n-th time, counted from 0."""
+
+    pool: Judgements
+    most: Float[np.ndarray, " row"]
+    outcome: Callable[[int, int], float]
+
+
+def simulated(pool: Judgements, probs: PerAnswer, seed: int) -> Answers:
     """Answers drawn with the probability of each, shape (answer, row)."""
+    cumulative, values = np.cumsum(probs, 0), pool.answers()
 
-    def __init__(self, pool: Judgements, probs: PerAnswer, seed: int) -> None:
-        self.pool, self.cumulative, self.seed = pool, np.cumsum(probs, 0), seed
+    def outcome(row: int, number: int) -> float:
+        uniform = np.random.default_rng([seed, row, number]).random()
+        return float(values[int((uniform > cumulative[:-1, row]).sum())])
 
-    def left(self, asked: Int[np.ndarray, " row"]) -> Bool[np.ndarray, " row"]:
-        """True for rows that can be asked again, by how often each was; all, if none is final."""
-        return np.ones(len(asked), bool) if self.pool.again else asked == 0
-
-    def answer(self, row: int, number: int) -> float:
-        """Outcome of a row when it is asked for the `number`-th time, counted from 0."""
-        uniform = np.random.default_rng([self.seed, row, number]).random()
-        place = int((uniform > self.cumulative[:-1, row]).sum())
-        return float(self.pool.answers()[place])
+    return Answers(pool, np.full(pool.num_rows, np.inf if pool.again else 1.0), outcome)
 
 
-class Recorded:
-    """Recorded answers."""
-
-    def __init__(self, votes: Judgements, seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        record = votes.canonical()
-        self.pool, _ = pools.prepared(record, None)
-        own, keys = np.split(self.pool.keys(record), [self.pool.num_rows])
-        place = {key: row for row, key in enumerate(own.tolist())}
-        self.queues: list[list[float]] = [[] for _ in place]
-        rows, outcomes, numbers = record.single_outcomes()
-        for each in np.lexsort((-outcomes, rows)):
-            self.queues[place[keys[rows[each]]]] += [float(outcomes[each])] * int(numbers[each])
-        for queue in self.queues:
-            rng.shuffle(queue)
-        self.length = np.array([len(queue) for queue in self.queues])
-        self.total = int(self.length.sum())
-
-    def left(self, asked: Int[np.ndarray, " row"]) -> Bool[np.ndarray, " row"]:
-        """True for the rows whose record is not used up."""
-        return np.asarray(asked < self.length)
-
-    def answer(self, row: int, number: int) -> float:
-        """Next outcome of the record."""
-        return self.queues[row][number]
+def recorded(votes: Judgements, seed: int) -> Answers:
+    """Recorded answers, each of which is given once."""
+    rng, record = np.random.default_rng(seed), votes.canonical()
+    pool, _ = pools.prepared(record, None)
+    own, keys = np.split(pool.keys(record), [pool.num_rows])
+    place = {key: row for row, key in enumerate(own.tolist())}
+    queues: list[list[float]] = [[] for _ in place]
+    rows, outcomes, numbers = record.single_outcomes()
+    for each in np.lexsort((-outcomes, rows)):
+        queues[place[keys[rows[each]]]] += [float(outcomes[each])] * int(numbers[each])
+    for queue in queues:
+        rng.shuffle(queue)
+    most = np.array([len(queue) for queue in queues], float)
+    return Answers(pool, most, lambda row, number: queues[row][number])
 
 
 def probs_under(model: Model[Any], truth: Mapping[str, Any], pool: Any) -> PerAnswer:
@@ -286,29 +278,22 @@ def probs_under(model: Model[Any], truth: Mapping[str, Any], pool: Any) -> PerAn
     prior = Posterior.prior(model, pool, draws=1)
     sites, latent = prior.program.sites, prior.program.latent
     classes = set() if latent is None else {latent.name}
-    if unknown := sorted(set(map(str, truth)) - set(sites) - classes):
-        refuse("truth", problem=f"has {unknown}", expected=f"the model has {sorted(sites)}")
+    of_sites = {name: value for name, value in truth.items() if name not in classes}
+    known = site_values(model, sites, of_sites, "truth")
     # Sites that only govern others, such as scales or the prevalence of classes, need not be known.
     asked = set(pool.question_axes()) - classes
     needed = {name for name in prior.draws if asked & set(sites[name].dims)} | classes
     if missing := sorted(needed - set(truth)):
         refuse("truth", problem=f"has no {missing[0]!r}", expected="answers depend on it; add it")
-    values = {}
-    for name, drawn in prior.draws.items():
-        value = numbers("truth", truth.get(name, drawn[0, 0])).astype(np.float32)[None, None]
-        if value.shape != drawn.shape or not np.isfinite(value).all():
-            problem = f"has {name!r} of shape {value.shape[2:]}"
-            expected = f"it must hold finite numbers of shape {drawn.shape[2:]}"
-            refuse("truth", problem=problem, expected=expected)
-        values[name] = value
-    known = Posterior(model, prior.data, values, np.ones((1, 1), np.float32))
+    each = {name: np.asarray(value)[None] for name, value in known.items()}
+    certain = Posterior.equal(prior.program, prior.draws | each)
 
     def under_truth(piece: Any) -> PerAnswer:
         # (class, answer, question)
-        table = np.asarray(known.answer_probs(piece, by_class=True).table)[0]
+        table = np.asarray(certain.answer_probs(piece, by_class=True).table)
         if latent is None:
             return table[0]
         of = np.asarray(truth[latent.name])[np.asarray(piece.codes(latent.unit))]
         return np.asarray(table[of, :, np.arange(len(of))].T)
 
-    return known.by_pieces(pool, under_truth)
+    return certain.by_pieces(pool, under_truth)

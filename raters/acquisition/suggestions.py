@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Int, Shaped
+from jaxtyping import Array, Float, Shaped
 from scipy.optimize import Bounds, minimize
 
 from raters.acquisition.policy import Policy, Target
@@ -150,7 +150,7 @@ def synthesize(
     model: Model[Any],
     result: xr.DataTree,
     *,
-    bounds: Any = None,
+    bounds: Mapping[Any, Any] | None = None,
     annotators: Any = None,
     starts: int = 8,
     draws: int = 200,
@@ -170,10 +170,9 @@ def synthesize(
         One that reads features of questions, such as `ContextualBTL`, or of items, such as `Raykar`
         and `Yan`, and has no values of each item beside them.
     result : xarray.DataTree
-    bounds : array (feature, 2), or mapping, optional
-        The lowest and highest value of each feature, in a mapping by name. Features of comparisons
-        are differences of the first item and the second. Those without bounds stay within the range
-        of the data.
+    bounds : mapping, optional
+        The lowest and highest value of features, by name. Features of comparisons are differences
+        of the first item and the second. Those without bounds stay within the range of the data.
     annotators : name or list, optional
         Who would be asked; everybody by default, each with a question of their own.
     starts : int
@@ -207,28 +206,27 @@ def synthesize(
     posterior = Posterior.of(model, result, draws=draws, seed=seed)
     data = posterior.data
     judges = pools.codes_of(annotators, data.judges, data.judge, "annotators")
-    asked = _described(posterior, judges)
-    low, high = _box(asked, bounds)
+    asked = _described(posterior)
+    low, high = _box(asked, bounds or {})
     screened = low + (high - low) * qmc.Sobol(len(low), rng=seed).random(_SCREENED)
     points = np.concatenate([screened, np.clip(asked.real, low, high)])
     spread = asked.real.std(0)
     scale = np.where(spread > 0, spread, 1.0)
     rows = []
     with jax.enable_x64(True):
-        score = score_of(posterior, asked)
-        for place in range(asked.templates.num_rows):
-            values, slope = score(asked.templates.rows([place]))
+        functions = score_of(posterior, asked)
+        for judge in judges.tolist():
+            values, slope = (partial(function, judge) for function in functions)
             best, value = _climbed((values, slope), points, low, high, starts)
             distance = np.sqrt(np.square((asked.real - best) / scale).mean(1))
             near = int(distance.argmin())
             nearest_score = float(values(jnp.asarray(asked.real[[near]]))[0])
-            rows.append((value, best, place, near, distance[near], nearest_score))
+            rows.append((value, best, judge, near, distance[near], nearest_score))
     rows.sort(key=lambda row: -row[0])
     columns = [np.array(column) for column in zip(*rows, strict=True)]
-    scores, features, places, nears, distances, nearest_scores = columns
-    templates, axes = asked.templates, ("suggestion", "feature")
-    who = np.asarray(templates.codes(templates.judge))[places]
-    table = {"by": names_array(templates.judges)[who], "score": scores}
+    scores, features, who, nears, distances, nearest_scores = columns
+    axes = ("suggestion", "feature")
+    table = {"by": names_array(data.judges)[who], "score": scores}
     table |= {name: names[nears] for name, names in asked.nearest.items()}
     table |= {"distance": distances, "nearest_score": nearest_scores}
     both = {"features": (axes, features), "nearest": (axes, asked.real[nears])}
@@ -236,16 +234,12 @@ def synthesize(
     return xr.Dataset(both | each, {"feature": list(asked.names)})
 
 
-def _box(asked: _Described, bounds: Any) -> tuple[Point, Point]:
+def _box(asked: _Described, bounds: Mapping[Any, Any]) -> tuple[Point, Point]:
     """Lower and upper bounds of each feature; of the data where none are given."""
     names, ends = asked.names, np.stack([asked.real.min(0), asked.real.max(0)], 1)
     such = f"{{{names[0]!r}: (-1.0, 1.0)}}"
-    given: Any = ends if bounds is None else bounds
-    if isinstance(bounds, Mapping):
-        unknown = set(bounds) - set(names)
-        given = [bounds.get(name, pair) for name, pair in zip(names, ends.tolist(), strict=True)]
-        given = () if unknown else given
-    box = numbers("bounds", given, such)
+    given = dict(zip(names, ends.tolist(), strict=True)) | dict(bounds)
+    box = numbers("bounds", list(given.values()), such)
     right = box.shape == (len(names), 2) and np.isfinite(box).all()
     if not right or (box[:, 0] > box[:, 1]).any():
         expected = f"bound each of {', '.join(map(str, names))} from below and above"
@@ -257,17 +251,16 @@ def _box(asked: _Described, bounds: Any) -> tuple[Point, Point]:
 
 
 class _Described(NamedTuple):
-    """Questions with features that can be chosen: `templates` by annotator, `with_features` for
-    points of one, and `real` features with the names of the `nearest`."""
+    """Questions with features that can be chosen: `made_up` for a judge at some points, and `real`
+    features with the names of the `nearest`."""
 
-    templates: Any
     names: tuple[Any, ...]
     real: Float[np.ndarray, "real feature"]
-    with_features: Callable[[Any, Points], Any]
+    made_up: Callable[[Any, Points], Any]
     nearest: dict[str, np.ndarray]
 
 
-def _described(posterior: Posterior, judges: Int[np.ndarray, " annotator"]) -> _Described:
+def _described(posterior: Posterior) -> _Described:
     """Questions of the fitted kind with features to be chosen."""
     data, sites = posterior.data, posterior.program.sites
     axes = data.arrays().get("features", ())
@@ -281,63 +274,55 @@ def _described(posterior: Posterior, judges: Int[np.ndarray, " annotator"]) -> _
     elif any(data.judge not in site.dims for site in of_each):
         problem = "has values of each item, which a made-up item has not"
     else:
-        return _of_items(data, judges) if of_items else _of_rows(data, judges)
+        return _of_items(data) if of_items else _of_rows(data)
     expected = "choose one of features alone"
     return refuse("model", posterior.model, problem, expected, instead=instead)
 
 
-def _of_items(data: Any, judges: Int[np.ndarray, " annotator"]) -> _Described:
-    """A new item for each annotator; features are without the intercept, and as in the table."""
-    centre, scale = (np.asarray(values, float) for values in (data.centre, data.scale))
-    real = np.asarray(data.features, float) * scale + centre
-    first = data.unanswered().rows(np.zeros(len(judges), int))
-    templates = dataclasses.replace(first, annotator=np.asarray(judges, np.int32))
+def _of_items(data: Any) -> _Described:
+    """New items; features are without the intercept, and as in the table."""
+    centre, scale = (np.asarray(values, float)[1:] for values in (data.centre, data.scale))
+    first = dataclasses.replace(data.rows([0]), label=None, count=None, truth=None)
 
-    def with_features(template: Any, features: Points) -> Any:
+    def made_up(judge: Any, features: Points) -> Any:
         number = len(features)
-        centre, scale = (jnp.asarray(part)[1:] for part in (template.centre, template.scale))
-        standard = (features - centre) / scale
-        table = jnp.concatenate([jnp.ones((number, 1)), standard], 1)
+        table = jnp.concatenate([jnp.ones((number, 1)), (features - centre) / scale], 1)
         one_each = {"items": tuple(range(number)), "most": 1, "even": True, "features": table}
         one_each |= dict.fromkeys(("group", "unit_code"), jnp.arange(number))
-        one_each |= {"annotator": jnp.broadcast_to(template.annotator, number)}
-        return dataclasses.replace(template, label=None, count=None, truth=None, **one_each)
+        return dataclasses.replace(first, annotator=jnp.full(number, judge), **one_each)
 
+    real = np.asarray(data.features, float)[:, 1:] * scale + centre
     nearest = {"nearest_item": names_array(data.items)}
-    return _Described(templates, data.feature_names[1:], real[:, 1:], with_features, nearest)
+    return _Described(data.feature_names[1:], real, made_up, nearest)
 
 
-def _of_rows(data: Any, judges: Int[np.ndarray, " annotator"]) -> _Described:
-    """A comparison for each annotator."""
+def _of_rows(data: Any) -> _Described:
+    """New comparisons."""
     asked = data.questions()
     real = np.asarray(asked.features, float)
     if asked.exchangeable:  # A pair and its mirror image are one question.
         real, asked = np.concatenate([real, -real]), asked.joined(asked)
-    first = data.unanswered().rows(np.zeros(len(judges), int))
-    templates = dataclasses.replace(first, count=None, annotator=np.asarray(judges, np.int32))
 
-    def with_features(template: Any, features: Points) -> Any:
-        columns: dict[str, Any] = {}
-        for name, axes in template.arrays().items():
-            if axes[0] == template.row and (column := getattr(template, name)) is not None:
-                columns[name] = jnp.broadcast_to(column[0], (len(features), *column.shape[1:]))
-        return dataclasses.replace(template, **columns | {"features": features})
+    def made_up(judge: Any, features: Points) -> Any:
+        number = len(features)
+        first = dataclasses.replace(data.rows(np.zeros(number, int)).unanswered(), count=None)
+        return dataclasses.replace(first, annotator=jnp.full(number, judge), features=features)
 
     nearest = {f"nearest_{side}": asked.question_names()[side] for side in asked.pair}
-    return _Described(templates, data.feature_names, real, with_features, nearest)
+    return _Described(data.feature_names, real, made_up, nearest)
 
 
 # ---------------------------------------------------------------- the score and its climb
 
 
-def score_of(posterior: Posterior, asked: _Described) -> Callable[[Any], tuple[Any, Any]]:
-    """Score of questions like a template by features; its value and slope at a point; compiled."""
+def score_of(posterior: Posterior, asked: _Described) -> tuple[Any, Any]:
+    """Score of questions to a judge by their features; its value and slope at a point; compiled."""
     model, weight, has_truth = posterior.model, posterior.weight, posterior.program.has_truth
     if posterior.program.latent is not None and not has_truth:
         posterior.responsibility()  # Computed once, and not while something is traced.
 
-    def score(template: Any, features: Points) -> Any:
-        new = asked.with_features(template, features)
+    def score(judge: Any, features: Points) -> Any:
+        new = asked.made_up(judge, features)
         if not has_truth:
             return Bald.formula(*posterior.answer_probs(new, by_class=True))
         # The class of an item that is made up is known by the features alone.
@@ -347,19 +332,12 @@ def score_of(posterior: Posterior, asked: _Described) -> Callable[[Any], tuple[A
             share = class_weights(model, answered, values)
             return (share * answer_probs(model, new, values)).sum(0)
 
-        table = jax.lax.map(under, posterior.flat)
-        return Bald.formula(table.reshape(*weight.shape, *table.shape[1:]), jnp.asarray(weight))
+        return Bald.formula(jax.lax.map(under, posterior.draws), jnp.asarray(weight))
 
-    def at_one(template: Any, features: Float[Array, " feature"]) -> Any:
-        return score(template, features[None])[0]
+    def at_one(judge: Any, features: Float[Array, " feature"]) -> Any:
+        return score(judge, features[None])[0]
 
-    values, slope = jax.jit(score), jax.jit(jax.value_and_grad(at_one, argnums=1))
-
-    def of_template(template: Any) -> tuple[Any, Any]:
-        traced = jax.tree.map(jnp.asarray, template)
-        return partial(values, traced), partial(slope, traced)
-
-    return of_template
+    return jax.jit(score), jax.jit(jax.value_and_grad(at_one, argnums=1))
 
 
 def _climbed(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from argparse import Namespace
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -98,8 +97,7 @@ def ask(given: Namespace) -> None:
     files.check_outputs(given)
     with collected_warnings():
         campaign = _opened(given, given.budget)
-        who = _known(given.annotator, campaign.pool.judges)
-        questions = campaign.ask(given.number, annotator=who or None)
+        questions = campaign.ask(given.number, annotator=given.annotator or None)
     if not questions.sizes["id"]:
         why = campaign.why_done or "the annotators named have answered all that they can"
         note(f"there is nothing to ask: {why}")
@@ -133,20 +131,13 @@ def tell(given: Namespace) -> None:
     with collected_warnings():
         campaign = _opened(given)
         if given.file is None:
-            who = _known(given.annotator, campaign.pool.judges)
-            _one_by_one(campaign, campaign.outstanding(annotator=who or None))
+            _one_by_one(campaign, campaign.outstanding(annotator=given.annotator or None))
             return
         read = _imported if given.source else answers_in
         taken = campaign.tell(read(given, campaign), correct=given.correct)
     words = "told before", "corrected", "to questions that were withdrawn"
     others = [f"{len(ids)} {word}" for word, ids in zip(words, taken[1:], strict=True) if ids]
     note(", ".join([f"{len(taken.new)} new answer(s)", *others]), given.quiet)
-
-
-def _known(names: Iterable[Any], known: Iterable[Any]) -> list[Any]:
-    """Names as the data have them, as a number or as text; unknown ones as they are."""
-    by_text = {name_text(name): name for name in known}
-    return [by_text.get(name_text(name), name) for name in names]
 
 
 def _one_by_one(campaign: Campaign, questions: xr.Dataset) -> None:
@@ -157,26 +148,21 @@ def _one_by_one(campaign: Campaign, questions: xr.Dataset) -> None:
         names = ", ".join(f"{role} {name_text(about[role].item())}" for role in roles)
         answers = "first, second or tie" if about.attrs.get("pair") else "the best first, A > B"
         if not about.attrs.get("pair") and not about.attrs.get("ordered"):
-            answers = ", ".join(formats.all_answers(about))
+            answers = ", ".join(formats.options_of(about))
         prompt = visible(f"{question} {about['by'].item()}: {names} ({answers}; skip, quit) > ")
-        while (answer := _typed(prompt)) not in ("quit", "skip"):
-            try:
-                campaign.tell(question, answer)
-                print(f"noted {question}", flush=True)
-                break
-            except DataError as error:
-                note(str(error))
+        try:
+            while (answer := input(prompt).strip()) not in ("quit", "skip"):
+                try:
+                    campaign.tell(question, answer)
+                    print(f"noted {question}", flush=True)
+                    break
+                except DataError as error:
+                    note(str(error))
+        except EOFError:
+            answer = "quit"
         if answer == "quit":
             print()
             return
-
-
-def _typed(prompt: str) -> str:
-    """Line that is typed; ``quit`` at the end of the input."""
-    try:
-        return input(prompt).strip()
-    except EOFError:
-        return "quit"
 
 
 def answers_in(given: Namespace, campaign: Campaign) -> dict[str, str]:
@@ -188,11 +174,10 @@ def answers_in(given: Namespace, campaign: Campaign) -> dict[str, str]:
         table = table.map(unmarked)
     table = table.map(lambda cell: "" if pd.isna(cell) else name_text(cell))
     asked = campaign.asked.to_dataframe()
-    names = {name_text(one) for several in campaign.pool.coords.values() for one in several}
     answers: dict[str, str] = {}
     for place, row in enumerate(table.to_dict("records"), 1):
         question, answer = row["id"].strip(), row["answer"]
-        if not answer.strip() and answer not in names:
+        if not answer.strip():
             continue
         for role in campaign.pool.question_names():
             name = row.get(role, "").strip()
@@ -207,14 +192,12 @@ def answers_in(given: Namespace, campaign: Campaign) -> dict[str, str]:
     return answers
 
 
-def _imported(given: Namespace, campaign: Campaign) -> dict[str, Any]:
+def _imported(given: Namespace, _: Campaign) -> dict[str, Any]:
     """Answers in the export of a tool, with notes on what is left out."""
     readers = {"label-studio": formats.from_label_studio, "argilla": formats.from_argilla}
     people = reading.pairs(given.people, "people", "USER=NAME")
-    names = _known(people.values(), campaign.pool.judges)
-    users = dict(zip(people, names, strict=True))
     reader = reading.chosen("source", given.source, readers)
-    content = reader(content_of(given.file), users or None)
+    content = reader(content_of(given.file), people or None)
     left = {"have no answer yet": content.open, "were skipped": content.skipped}
     left["were answered by people who were not asked"] = [one[0] for one in content.by_others]
     left["have different answers; say who is who with --people"] = list(content.disputed)
@@ -238,13 +221,13 @@ def consider(given: Namespace) -> None:
     files.check_outputs(given)
     campaign, taken = _opened(given), 0
     table = read_table(given.file)
-    columns = {name: set(names.tolist()) for name, names in campaign.pool.question_names().items()}
-    check_columns(table, given.file, list(columns))
-    if (table[list(columns)] == "").to_numpy().any():
+    columns = list(campaign.pool.question_names())
+    check_columns(table, given.file, columns)
+    if (table[columns] == "").to_numpy().any():
         raise DataError(f"{str(given.file)!r} has empty cells in {', '.join(columns)}; fill them")
     with collected_warnings():
         for place, row in enumerate(table.to_dict("records"), 1):
-            one = {name: _known([row[name]], known)[0] for name, known in columns.items()}
+            one = {name: row[name] for name in columns}
             try:
                 decision = campaign.consider(one, rate=given.rate)
             except DataError as error:

@@ -60,8 +60,11 @@ class Part(NamedTuple):
 
 def audit(given: Namespace) -> None:
     """Fit, judge, suggest; write everything, then print it."""
-    _check_reports(given.report, given, "--report")
-    _check_labels(given)
+    files.check_outputs(given, option="--report", check_form=check_form)
+    files.check_outputs(given, (".json",), option="--labels")
+    for path in given.labels:  # Whether an export can hold them, before anything is fitted.
+        none: dict[str, list[Any]] = {"item": [], "label": [], "probability": []}
+        _writer(path, none, formats.with_predictions, given)
     files.check_writable(given.out, given, names=("result.nc", "summary.json"))
     with collected_warnings() as caught:
         result, page, parts, items = _audited(given)
@@ -88,22 +91,12 @@ def audit(given: Namespace) -> None:
 
 def report(given: Namespace) -> None:
     """Report a fit: print it, or write it in the form that a file's name asks for."""
-    _check_reports(given.out, given, "--out")
+    files.check_outputs(given, check_form=check_form)
     with collected_warnings():
         _, page, parts, _ = _audited(given)
         _write_reports({path: page.as_text(path) for path in given.out}, given)
     if not given.out:
         _print(page, parts)
-
-
-def _check_labels(given: Namespace) -> None:
-    """Raise when labels cannot be written, before anything is fitted."""
-    none: dict[str, list[Any]] = {"item": [], "label": [], "probability": []}
-    for path in given.labels:
-        _writer(path, none, formats.with_predictions, given)
-        if path.suffix.lower() != ".json":
-            table_format(path, written=True)
-        files.check_writable(path, given, option="--labels")
 
 
 def _writer(path: Path, table: Any, fill: Fill, given: Namespace) -> files.Writer:
@@ -122,14 +115,6 @@ def _into_export(fill: Fill, table: Any, given: Namespace) -> str:
         expected = "give JSON of Label Studio or Argilla, or write a table (.csv)"
         raise DataError(f"{str(given.file)!r} has no tasks; {expected}")
     return files.as_text(fill(content, table, control=given.control))
-
-
-def _check_reports(paths: Sequence[Path], given: Namespace, option: str) -> None:
-    """Raise when a report cannot be written, before anything is fitted."""
-    for path in paths:
-        check_form(path)
-        if path.parent.is_dir():
-            files.check_writable(path, given, option=option)
 
 
 def _write_reports(texts: dict[Path, str], given: Namespace) -> None:
@@ -158,7 +143,7 @@ def _audited(
     check_limits(0.0 if threshold is None else threshold, given.level, 0.05, 5)
     (costs,) = reading.built(pairs(getattr(given, "cost", ()), "cost", "drop_good=5"), Costs)
     task, _ = task_of(given)
-    program, truths = task.program, task.kind.truths
+    program, truths = task.program, kind_of(task.program.data).truths
     gold, known = given.gold, _gold(given, task)
     if task.gold is not None and not gold and (truths is None or given.trust_crowd):
         known = None
@@ -258,7 +243,7 @@ def _types(task: Task, result: xr.DataTree, gold: Any) -> Part:
     """Types of annotators who want different things, of the fit or of a mixture fitted quickly."""
     data = task.program.data
     if "types" not in result.children:
-        models = [one for one in task.kind.models if one.__name__.startswith("Mixture")]
+        models = [one for one in kind_of(data).models if one.__name__.startswith("Mixture")]
         if not models or data.judge not in data.question_axes():
             refuse("more", "types", "is of comparisons and rankings", "leave it out")
         model: Any = models[0]
@@ -344,14 +329,14 @@ def judges(given: Namespace) -> None:
     named = [*(lengths or ()), given.question, given.swapped, given.time]
     columns = [name for name in named if name]
     if given.file.suffix != ".nc" and columns:
-        others = given.roles.get("columns", [])
-        given.roles["columns"] = [*others, *(one for one in columns if one not in others)]
+        given.roles["columns"] = list(dict.fromkeys([*given.roles.get("columns", []), *columns]))
     costs = pairs(given.cost, "cost").items()
     cost = {name: reading.value_of(text, float) for name, text in costs}
     with collected_warnings():
         task, _ = task_of(given)
-        if task.kind.name not in ("labels", "comparisons"):
-            problem = f"is of {task.kind.words.many}, and judges are compared by labels or votes"
+        kind = kind_of(task.program.data)
+        if kind.name not in ("labels", "comparisons"):
+            problem = f"is of {kind.words.many}, and judges are compared by labels or votes"
             refuse("table", str(given.file), problem, "raters audit says whom to trust")
         # What needs no fit is refused before it.
         people = names_in(given.people) if given.people else ()
@@ -441,14 +426,8 @@ def simulate(given: Namespace) -> None:
     for path in (out, truth_file):
         files.check_writable(path, given)
     table_format(out, written=True)
-    generator = chosen("design", given.design, reading.designs())
-    known = _settings(generator)
-    settings = {}
-    for name, text in reading.settings_of(given).items():
-        if name not in known:
-            refuse("set", name, f"is no setting of {given.design}", f"it has {', '.join(known)}")
-        settings[name] = reading.value_of(text, known[name][0])
-    data, truth = generator(**settings, seed=seed)
+    generator = partial(chosen("design", given.design, reading.designs()), seed=seed)
+    ((data, truth),) = reading.built(reading.settings_of(given), generator)
     names = {axis: list(names) for axis, names in data.coords.items()}
     text = as_json({"design": given.design, "seed": seed, "names": names, "truth": truth})
     table, kind = pd.DataFrame(data.to_frame()), kind_of(data)
@@ -481,15 +460,7 @@ def models(given: Namespace) -> None:
         every = {**reading.models(), **reading.backends(), **reading.designs()}
         owner = chosen("name", name, every)
         print(f"{owner.__name__}: {(owner.__doc__ or '').strip().splitlines()[0]}")
-        for one, (annotation, default) in _settings(owner).items():
+        usual = next((k.default for k in kinds.values() if type(k.default) is owner), owner)
+        for one, (annotation, default) in reading.fields(usual).items():
             kind_name = getattr(annotation, "__name__", str(annotation)).replace("typing.", "")
             print(f"  --set {one}={default}  ({kind_name})")
-
-
-def _settings(owner: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
-    """Annotation and default of each field, or of each parameter of a generator."""
-    if isinstance(owner, type):
-        default = next((k.default for k in registered_kinds() if type(k.default) is owner), owner)
-        return reading.fields(default)
-    every = inspect.signature(owner, eval_str=True).parameters.values()
-    return {one.name: (one.annotation, one.default) for one in every if one.name != "seed"}

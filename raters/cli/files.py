@@ -113,32 +113,32 @@ def check_writable(
 ) -> None:
     """Raise unless a file, or a folder with files of these names, can be written, before hours are
     spent on what should go there. What a command reads is not replaced."""
-    folder, problem = path if names else path.parent, ""
+    folder = path if names else path.parent
     named = [getattr(given, name, None) for name in ("file", "journal", "texts")]
     read = [one for one in (*named, *getattr(given, "gold", ())) if one and one.is_file()]
-    if names and path.is_file():
-        problem = "is a file; name a folder"
-    elif not names and not folder.is_dir():
-        problem = f"cannot be written: there is no folder {str(folder)!r}"
-    elif not names and (path.is_dir() or not path.name):
-        problem = "is a folder; name a file"
-    elif path.is_file() and any(map(path.samefile, read)):
-        problem = "is a file that is read; name another"
-    if problem:
-        raise SettingError(f"{option} {str(path)!r} {problem}")
-    _check_replaceable(folder, names or [path.name], getattr(given, "force", False))
+    if path.is_file() and any(map(path.samefile, read)):
+        raise SettingError(f"{option} {str(path)!r} is a file that is read; name another")
     holder = _nearest_folder(folder)
-    if not os.access(holder, os.W_OK):
-        raise SettingError(f"{option} {str(path)!r} cannot be written: {str(holder)!r} is not ours")
+    if not (holder.is_dir() and os.access(holder, os.W_OK)):
+        raise SettingError(f"{option} {str(path)!r} cannot be written in {str(holder)!r}")
+    _check_replaceable(folder, names or [path.name], getattr(given, "force", False))
 
 
-def check_outputs(given: Namespace, forms: Collection[str] = ()) -> None:
+def check_outputs(
+    given: Namespace,
+    forms: Collection[str] = (),
+    *,
+    option: str = "--out",
+    check_form: Callable[[Path], object] | None = None,
+) -> None:
     """Raise unless what is asked for can be written, as tables or in these other forms."""
-    for path in given.out if isinstance(given.out, list) else [given.out]:
-        if path is not None and path.suffix.lower() not in forms:
+    paths = getattr(given, option.removeprefix("--"))
+    for path in paths if isinstance(paths, list) else [paths] * (paths is not None):
+        if check_form is not None:
+            check_form(path)
+        elif path.suffix.lower() not in forms:
             table_format(path, written=True)
-        if path is not None:
-            check_writable(path, given)
+        check_writable(path, given, option=option)
 
 
 def write_table(table: pd.DataFrame, path: Path, *, people: bool = True) -> None:

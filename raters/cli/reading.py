@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import inspect
 import os
 import re
 import sys
@@ -141,7 +142,11 @@ def value_of(text: str, annotation: Any) -> Any:
 
 
 def fields(owner: Any) -> dict[str, tuple[Any, Any]]:
-    """Annotation and default of each field of a dataclass, or of an instance with its values."""
+    """Annotation and default of each field of a dataclass, or of an instance with its values, or of
+    each parameter of a generator."""
+    if not dataclasses.is_dataclass(owner):
+        every = inspect.signature(owner, eval_str=True).parameters.values()
+        return {one.name: (one.annotation, one.default) for one in every if one.name != "seed"}
     cls = owner if isinstance(owner, type) else type(owner)
     hints, known = typing.get_type_hints(cls), [one for one in dataclasses.fields(cls) if one.init]
     values = [one.default if owner is cls else getattr(owner, one.name) for one in known]
@@ -149,7 +154,8 @@ def fields(owner: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def built(texts: Mapping[str, str], *owners: Any) -> list[Any]:
-    """Objects of dataclasses, or changed copies of objects, each with the settings that it has."""
+    """Objects of dataclasses, changed copies of objects, or what generators give, each with the
+    settings that it has."""
     known = [fields(owner) for owner in owners]
     every = [field for one in known for field in one]
     if unknown := [name for name in texts if name not in every]:
@@ -157,8 +163,8 @@ def built(texts: Mapping[str, str], *owners: Any) -> list[Any]:
     objects = []
     for owner, one in zip(owners, known, strict=True):
         values = {name: value_of(texts[name], one[name][0]) for name in texts if name in one}
-        make = owner if isinstance(owner, type) else partial(dataclasses.replace, owner)
-        objects.append(make(**values))
+        copied = dataclasses.is_dataclass(owner) and not isinstance(owner, type)
+        objects.append((partial(dataclasses.replace, owner) if copied else owner)(**values))
     return objects
 
 
@@ -302,11 +308,6 @@ class Task:
     backend: Backend | None = None
     stored: xr.DataTree | None = field(default=None, repr=False)
     gold: pd.DataFrame | None = field(default=None, repr=False)
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of judgement."""
-        return kind_of(self.program.data)
 
     @property
     def options(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from raters.errors.validation import checked
@@ -51,14 +52,9 @@ def describe(model: Model[Any], data: Any) -> str:
             f"  {name:<15} {site.distribution:<14} ({axes})"
             + ("  observed" if name in observed else "")
         )
-    lines.append("  blocks: " + ("; ".join(map(" + ".join, _blocks(program))) or "none"))
+    blocks: Any = ()
+    with suppress(NotImplementedError):  # of an observed distribution that is not augmented
+        blocks = detection.names_of(program)
+    lines.append("  blocks: " + ("; ".join(map(" + ".join, blocks)) or "none"))
     lines.append("  symmetries: " + ("; ".join(map(repr, model.symmetries)) or "none"))
     return "\n".join(lines)
-
-
-def _blocks(program: Program[Any]) -> tuple[tuple[str, ...], ...]:
-    """Sites of each block; none of an observed distribution that is not augmented."""
-    try:
-        return detection.names_of(program)
-    except NotImplementedError:
-        return ()

@@ -246,9 +246,6 @@ def _earlier_draws(program: Program[Any], backend: Backend, start: Any) -> Value
     if (stored := results.stored_model(start) or to_json(model)) != to_json(model):
         problem = f"is a result of {shown(stored)}, not of {model!r}"
         refuse("start", problem=problem, expected="pass an earlier result of this model, or none")
-    if type(fitted) is not type(data):
-        problem = f"was fitted to {type(fitted).__name__}, and these are {type(data).__name__}"
-        refuse("start", problem=problem, expected="leave it out", error=DataError)
     for role in dict.fromkeys(data.names.values()):
         before, now = (tuple(map(str, getattr(part, role))) for part in (fitted, data))
         if before != now:

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from raters.errors import ConvergenceWarning, refuse
 from raters.errors.validation import checked, one_of, whole
 from raters.fitting.parts import PART_OF, pointwise
-from raters.fitting.predict import answer_counts, probs_of_draws, replicated, single
+from raters.fitting.predict import probs_of_draws, replicated
 from raters.fitting.result import draws_of, in_double, lead_coords, program_of
 from raters.fitting.simulate import with_whole_counts
 from raters.judgements.base import Judgements
@@ -139,15 +139,10 @@ def votes_of(data: Judgements) -> Any:
     real: Any = data.unpadded()
     if real.answer_scale == "choice":
         return real.single()
-    if real.count is None or not real.summed:
-        return single(real)
-    number = np.asarray(real.count).round().astype(np.int64)
-    rows = np.repeat(np.arange(real.num_rows), number)
-    place = np.arange(len(rows)) - np.repeat(np.cumsum(number) - number, number)
-    answers = np.asarray(real.answers(), float)
-    first = np.clip(answer_counts(real)[0][rows] - place, 0, 1)
-    votes = dataclasses.replace(real.rows(rows), count=None)
-    return votes.answered(first * answers[0] + (1 - first) * answers[1])
+    rows, outcomes, counts = real.single_outcomes()
+    number = counts.round().astype(np.int64)
+    votes = dataclasses.replace(real.rows(np.repeat(rows, number)), count=None)
+    return votes.answered(np.repeat(outcomes, number, axis=0))
 
 
 def _outcomes(row: str, name: str, values: np.ndarray, lead: Mapping[Any, Any]) -> xr.Dataset:

@@ -4,7 +4,6 @@ the fit; and answers drawn anew."""
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,11 +15,11 @@ import xarray as xr
 from jaxtyping import Array, Float, Int
 from scipy.special import ndtri
 
-from raters.errors import DataError, DataWarning, SettingError, refuse
+from raters.errors import DataError, SettingError, refuse
 from raters.errors.validation import checked
 from raters.fitting.result import check_data, draws_of, lead_coords, program_of
 from raters.judgements.base import Judgements
-from raters.judgements.names import name_text, names_array, plural, shorten
+from raters.judgements.names import counted, name_text, names_array, plural, shorten, warn_data
 from raters.model import Model, Values, own_sites, read_by
 from raters.program import Program, answer_probs, class_probs, class_weights, responsibility
 from raters.program.densities import left_out_responsibility
@@ -70,33 +69,28 @@ def predict(
     program = program_of(model, result)
     values, sizes = draws_of(program, result)
     tables: Iterable[Values] = [values]
-    if questions is None:
-        asked = program.data
-    else:
+    asked, number = program.data, 1
+    if questions is not None:
         questions = questions_of(program, questions)
         check_data(questions, "questions", model)
+        known = program
         if new := newcomers(program, questions):
-            tables = with_newcomers(program, values, len(new))
-            field = program.data.names[program.data.judge]
-            longer = {field: (*program.data.judges, *new)}  # They answered nothing.
-            joined = Program(program.model, dataclasses.replace(program.data, **longer))
-            asked = recode(joined, questions, judges=False)
-        else:
-            asked = recode(program, questions, judges=False)
+            tables, number = with_newcomers(program, values, len(new)), _VECTORS
+            field = asked.names[asked.judge]
+            longer = {field: (*asked.judges, *new)}  # They answered nothing.
+            known = Program(program.model, dataclasses.replace(asked, **longer))
+        asked = recode(known, questions, judges=False)
         if new and new != _NOBODY:
-            judges = plural(program.data.judge) if len(new) > 1 else program.data.judge
-            warnings.warn(
-                f"no choices of {len(new):,} {judges} of the questions were fitted"
-                f" ({shorten(new)}): they are answered for by the population; where a name is"
-                " misspelt, correct it",
-                DataWarning,
-                stacklevel=3,
+            whose = f"{counted(len(new), program.data.judge)} of the questions"
+            warn_data(
+                f"no choices of {whose} were fitted ({shorten(new)}): they are answered for by the"
+                " population; where a name is misspelt, correct it"
             )
     lead = lead_coords(result)
     of_unit = program.latent is not None and program.unit == asked.unit
     if of_unit and asked.answer_scale != "choice":
         return _class_table(program, asked, values, sizes, lead)
-    table = mean_of(_answers(program, asked, each) for each in tables)
+    table = sum((_answers(program, asked, each) for each in tables), np.zeros(())) / number
     coords: dict[str, Any] = {asked.row: np.arange(asked.num_rows)}
     if asked.answer_scale == "choice":  # In each set, of what it offers.
         row, position, names = asked.offers()
@@ -248,14 +242,6 @@ def with_newcomers(program: Program[Any], draws: Values, number: int) -> Iterato
         }
 
 
-def mean_of(tables: Iterable[Float[np.ndarray, ...]]) -> Float[np.ndarray, ...]:
-    """Return the mean of tables, of which one is held at a time."""
-    total, number = np.zeros(()), 0
-    for table in tables:
-        total, number = total + table, number + 1
-    return np.asarray(total / number)
-
-
 @partial(jax.jit, static_argnums=(0, 1))
 def _factors(
     model: Model[Any], own: tuple[str, ...], row: Any, draws: Values
@@ -282,10 +268,7 @@ class AnswerProbs(NamedTuple):
 def single(data: Judgements) -> Any:
     """The judgements without rows of count 0; with one row each, unless a row holds their sum."""
     real = data.unpadded()
-    if real.summed or real.count is None:
-        return real
-    rows = np.repeat(np.arange(real.num_rows), np.asarray(real.count).round().astype(np.int64))
-    return dataclasses.replace(real.rows(rows), count=None)
+    return real if real.summed else dataclasses.replace(real._each(), count=None)
 
 
 def source_rows(data: Judgements) -> Int[np.ndarray, " judgement"]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -17,12 +16,12 @@ import xarray as xr
 from jaxtyping import Bool, Float
 from numpyro.distributions import constraints
 
-from raters.errors import PACKAGE, DataError, DataWarning, public_name, refuse
+from raters.errors import DataError, public_name, refuse
 from raters.errors.validation import instance
 from raters.fitting.storage import from_json, shown, to_json
 from raters.inference.base import Draws
 from raters.judgements.base import Judgements
-from raters.judgements.names import check_result, names_array
+from raters.judgements.names import check_result, names_array, warn_data
 from raters.judgements.stored import imported_class, qualified_name
 from raters.judgements.together import Together
 from raters.kinds import registered_kinds
@@ -65,13 +64,9 @@ def as_tree(program: Program[Any], draws: Draws, facts: dict[str, Any]) -> xr.Da
     names = {axis: names_array(known) for axis, known in program.coords.items()}
 
     def dataset(variables: dict[str, tuple[tuple[str, ...], Any]]) -> xr.Dataset:
-        sizes = {
-            axis: size
-            for axes, value in variables.values()
-            for axis, size in zip(axes, np.shape(value), strict=True)
-        }
-        coords = {axis: names.get(axis, np.arange(size)) for axis, size in sizes.items()}
-        return xr.Dataset(variables, coords=coords, attrs={"inference_library": "raters"})
+        made = xr.Dataset(variables, attrs={"inference_library": "raters"})
+        coords = {axis: names.get(str(axis), np.arange(made.sizes[axis])) for axis in made.dims}
+        return made.assign_coords(coords)
 
     def own(
         values: dict[str, Float[np.ndarray, " ..."]], *lead: str
@@ -107,11 +102,9 @@ def add_deterministic(program: Program[Any], result: xr.DataTree) -> None:
     shapes = jax.eval_shape(lambda draw: _deterministic(program.model, data, draw), draw)
     number = sizes[0] * sizes[1] * sum(math.prod(site.shape) for site in shapes.values())
     if number > _MOST_DETERMINISTIC:
-        warnings.warn(
+        warn_data(
             f"the deterministic sites {', '.join(shapes)} have {number:,} numbers in all draws, and"
-            " are left out of the result; compute them from the other sites",
-            DataWarning,
-            skip_file_prefixes=PACKAGE,
+            " are left out of the result; compute them from the other sites"
         )
         return
     with jax.enable_x64(True):
@@ -119,11 +112,10 @@ def add_deterministic(program: Program[Any], result: xr.DataTree) -> None:
     posterior = result["posterior"].to_dataset()
     for name, value in drawn.items():
         # A plate of another size than the site's axis, as one around a mean, is no name for it.
+        named = zip(program.deterministic[name], value.shape[1:], strict=True)
         axes = [
             axis if posterior.sizes.get(axis, length) == length else f"{name}_dim_{place}"
-            for place, (axis, length) in enumerate(
-                zip(program.deterministic[name], value.shape[1:], strict=True)
-            )
+            for place, (axis, length) in enumerate(named)
         ]
         array = np.asarray(value).reshape(*sizes, *value.shape[1:])
         posterior[name] = (("chain", "draw", *axes), array)
@@ -175,10 +167,7 @@ def check_one_kind(model: Model[Any]) -> None:
     if "" not in parts:
         first = next(iter(parts))
         problem = "is of several kinds of judgement, and this is asked of one kind at a time"
-        expected = (
-            f"take one of the parts {', '.join(map(repr, parts))}, and pass its"
-            " model and its result"
-        )
+        expected = f"take one of {', '.join(map(repr, parts))}, and pass its model and its result"
         instead = f"rt.fitting.part(model, result, {first!r})"
         refuse("model", model, problem, expected, instead=instead)
 
@@ -246,7 +235,7 @@ def check_posterior(
 def check_values(values: Float[np.ndarray, " ..."], name: str, site: Site, parameter: str) -> None:
     """Raise unless the values of a site are finite, and inside its support."""
     _check_none(~np.isfinite(values), name, "not finite", parameter)
-    _check_none(_outside(values, site), name, "outside of its support", parameter)
+    _check_none(outside(values, site), name, "outside of its support", parameter)
 
 
 def _check_site(
@@ -299,7 +288,7 @@ def _off_simplex(values: Float[np.ndarray, " ..."]) -> Bool[np.ndarray, " ..."]:
     return np.asarray(off | (values.min(-1) < -_ROUNDING))
 
 
-def _outside(values: Float[np.ndarray, " ..."], site: Site) -> Bool[np.ndarray, " ..."]:
+def outside(values: Float[np.ndarray, " ..."], site: Site) -> Bool[np.ndarray, " ..."]:
     """True for each value outside of a support by more than rounding."""
     if site.support is constraints.simplex:
         return _off_simplex(values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -12,12 +13,13 @@ from jaxtyping import Num
 from numpyro import handlers
 
 from raters.errors import BackendError, refuse
-from raters.errors.validation import checked
+from raters.errors.validation import checked, numbers
 from raters.fitting.fit import check_types
+from raters.fitting.result import outside
 from raters.judgements.base import Judgements
 from raters.judgements.together import parts_of, with_parts
 from raters.model import Model, Values, read_by
-from raters.program import Program, within
+from raters.program import Program, Site, within
 
 
 class Simulated(NamedTuple):
@@ -64,7 +66,7 @@ def simulate(
         raise BackendError(reason)
     program = Program(model, asked)
     table = with_whole_counts(jax.tree.map(jnp.asarray, asked))
-    fixed = _fixed(model, program.sites, given or {})
+    fixed = site_values(model, program.sites, given or {})
     seeded = handlers.substitute(handlers.seed(model, jax.random.key(seed)), fixed)
     trace = handlers.trace(seeded).get_trace(table)
     truth = {name: np.asarray(trace[name]["value"]) for name in program.sites}
@@ -88,19 +90,18 @@ def with_whole_counts(table: Any) -> Any:
     return with_parts(table, counted)
 
 
-def _fixed(model: Model[Any], sites: dict[str, Any], given: Values) -> Values:
-    """Values of sites to hold, checked against the model."""
-    fixed = {}
+def site_values(
+    model: Model[Any], sites: dict[str, Site], given: Mapping[str, Any], parameter: str = "given"
+) -> Values:
+    """Values of sites that are known, checked against the model."""
+    values = {}
     for name, value in given.items():
         if name not in sites:
-            refuse("given", name, f"names no site of {model.title}", f"it has {list(sites)}")
-        shape, support = sites[name].shape, sites[name].support
-        try:
-            fixed[name] = jnp.asarray(value, float)
-        except (TypeError, ValueError):
-            fixed[name] = jnp.asarray(jnp.nan)
-        array, axes = fixed[name], tuple(range(-support.event_dim, 0))
-        if array.shape != shape or not (jnp.isfinite(array).all(axes) & support(array)).all():
-            expected = f"give numbers of the shape {shape}, in {support}"
-            refuse("given", value, f"is nothing that {name!r} can be", expected)
-    return fixed
+            refuse(parameter, name, f"names no site of {model.title}", f"it has {list(sites)}")
+        array, site = numbers(parameter, value), sites[name]
+        if array.shape != site.shape or not np.isfinite(array).all() or outside(array, site).any():
+            problem = f"is nothing that {name!r} can be"
+            expected = f"give numbers of the shape {site.shape}, in {site.support}"
+            refuse(parameter, value, problem, expected)
+        values[name] = jnp.asarray(array, float)
+    return values

@@ -5,7 +5,7 @@ AssertionError whose sentence says what was violated, and by how much.
 """
 
 from raters.testing._backend import check_backend
+from raters.testing._backend import check_result as check_result
 from raters.testing._model import check_model
-from raters.testing._result import check_result as check_result
 
 __all__ = ["check_backend", "check_model"]

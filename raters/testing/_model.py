@@ -336,29 +336,16 @@ def question_axes(data: Any) -> list[str]:
 
 
 def doubled(data: Any) -> tuple[Any, Any]:
-    """The same judgements in two tables of as many rows as the data have, which compile once."""
-    both: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+    """The same judgements with each row twice, and with double counts."""
+    twice, counted = {}, {}
     for name, part in parts_of(data).items():
-        place = np.arange(part.num_rows) % 3
-        # The rows after the last whole three stay as they are.
-        place[len(place) // 3 * 3 :] = 3
-        for which, table in enumerate(both):
-            table[name] = _doubled(part, place, which)
-    return with_parts(data, both[0]), with_parts(data, both[1])
-
-
-def _doubled(data: Any, place: np.ndarray, repeated: int) -> Any:
-    """Rows of this place twice, of the other place with a double count."""
-    times = np.select([place == repeated, place == 2], [2, 0], 1)
-    index = np.repeat(np.arange(len(place)), times)
-    factor = np.where(place[index] == 1 - repeated, 2, 1)
-    table = data.rows(index)
-    changes = {name: getattr(data, name) for name in data.statics(derived=True)}
-    weight = np.asarray(table.weight)
-    changes["count"] = (factor * weight).astype(weight.dtype)
-    if data.summed:
-        changes[data.answer] = (factor * outcomes(table).T).T.astype(np.float32)
-    return dataclasses.replace(table, **changes)
+        weight = np.asarray(part.weight)
+        changes = {"count": (2 * weight).astype(weight.dtype)}
+        if part.summed:
+            changes[part.answer] = (2 * outcomes(part)).astype(np.float32)
+        twice[name] = part.rows(np.repeat(np.arange(part.num_rows), 2))
+        counted[name] = dataclasses.replace(part, **changes)
+    return with_parts(data, twice), with_parts(data, counted)
 
 
 def answered_otherwise(data: Any) -> Any:

@@ -44,4 +44,9 @@ def wins(questions: rt.Comparisons = PAIRS) -> np.ndarray:
 def chances(probability: np.ndarray) -> np.ndarray:
     """From probabilities of the first of two answers, shape (draw, question), to a table with axes
     as `scores` has them."""
-    return np.stack([probability, 1 - probability], 1)[None]
+    return np.stack([probability, 1 - probability], 1)
+
+
+def equal(table: np.ndarray) -> np.ndarray:
+    """Equal weights of the draws of a table."""
+    return np.full(len(table), 1 / len(table), np.float32)

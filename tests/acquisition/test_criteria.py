@@ -66,10 +66,10 @@ def test_information_about_some_parameters_is_part_of_that_about_all():
     reward /= np.sqrt((reward**2).mean(1, keepdims=True))
     competence = rng.random((12, 4))
     draws = {
-        "reward": np.repeat(reward, 12, 0)[None].astype(np.float32),
-        "competence": np.tile(competence, (12, 1))[None].astype(np.float32),
+        "reward": np.repeat(reward, 12, 0).astype(np.float32),
+        "competence": np.tile(competence, (12, 1)).astype(np.float32),
     }
-    posterior = Posterior(MODEL, VOTES, draws, np.full((1, 144), 1 / 144, np.float32))
+    posterior = Posterior(MODEL, VOTES, draws, np.full(144, 1 / 144, np.float32))
     p = expit(
         competence[None, :, PAIRS.annotator]
         * (reward[:, PAIRS.first] - reward[:, PAIRS.second])[:, None]
@@ -92,12 +92,12 @@ def test_information_about_some_parameters_is_part_of_that_about_all():
 
 def test_one_scale_before_draws_are_crossed():
     """Draws along the orbit of the scale predict the same; crossed as they are, they would not."""
-    factor = np.exp(np.random.default_rng(2).normal(size=(1, 200, 1)))
+    factor = np.exp(np.random.default_rng(2).normal(size=(200, 1)))
     draws = {
         "reward": (factor * REWARD[0]).astype(np.float32),
         "competence": (np.abs(COMPETENCE[0]) / factor).astype(np.float32),
     }
-    posterior = Posterior(MODEL, VOTES, draws, np.full((1, 200), 1 / 200, np.float32))
+    posterior = Posterior(MODEL, VOTES, draws, np.full(200, 1 / 200, np.float32))
     np.testing.assert_allclose(About("reward")(posterior, PAIRS), 0.0, atol=1e-5)
 
 
@@ -107,7 +107,7 @@ def test_chances_of_labels_by_hand(by_label, labels):
     _, posterior = by_label
     questions = rt.Candidates.labels(labels, again=True)
     prevalence, confusion = (
-        np.asarray(posterior.draws[name][0], float) for name in ("prevalence", "confusion")
+        np.asarray(posterior.draws[name], float) for name in ("prevalence", "confusion")
     )
     truth = np.log(prevalence)[:, None, :].repeat(12, 1)
     for item, who, said in zip(labels.item, labels.annotator, labels.label, strict=True):
@@ -117,7 +117,7 @@ def test_chances_of_labels_by_hand(by_label, labels):
     p = confusion[:, np.asarray(questions.annotator)]  # (draw, question, class, label)
     share = truth[:, np.asarray(questions.item)]
     expected = np.einsum("sqc,sqcy->syq", share, p)
-    np.testing.assert_allclose(posterior.answer_probs(questions).table[0], expected, atol=2e-5)
+    np.testing.assert_allclose(posterior.answer_probs(questions).table, expected, atol=2e-5)
 
     def bits(p, axis):
         return -(p * np.log2(np.maximum(p, 1e-12))).sum(axis)
@@ -130,7 +130,7 @@ def test_chances_of_labels_by_hand(by_label, labels):
 def weighted(posterior: Posterior) -> Posterior:
     """Draws of unequal weight, as within a batch of a campaign."""
     weight = np.random.default_rng(5).dirichlet(np.ones(posterior.weight.size)).astype(np.float32)
-    return dataclasses.replace(posterior, weight=weight.reshape(posterior.weight.shape))
+    return dataclasses.replace(posterior, weight=weight)
 
 
 def epig_by_brute_force(
@@ -139,7 +139,7 @@ def epig_by_brute_force(
     """Bits about the answers to the targets (rows of the questions), from weights of the draws,
     shares of the classes, shape (draw, question, class), and chances given the class, shape (draw,
     question, class, answer), one pair of questions after the other."""
-    found, weight = np.zeros(len(unit)), np.asarray(weight, float)[0]
+    found, weight = np.zeros(len(unit)), np.asarray(weight, float)
     answer = np.einsum("sqc,sqcy->sqy", share, chance)
     for row in range(len(unit)):
         for other in targets:
@@ -168,7 +168,7 @@ def test_what_a_vote_tells_of_the_votes_of_its_annotator(by_type, monkeypatch):
     """Through the annotator's type; in pieces and slices as at once, and of a sample of the
     candidates."""
     questions, posterior = by_type[0], weighted(by_type[1])
-    reward = np.asarray(posterior.draws["reward"][0], float)
+    reward = np.asarray(posterior.draws["reward"], float)
     win = expit(reward[:, questions.first] - reward[:, questions.second])
     share = np.asarray(posterior._responsibilities, float)[:, questions.annotator]
     who, everything = np.asarray(questions.annotator), np.arange(len(questions.annotator))
@@ -178,7 +178,7 @@ def test_what_a_vote_tells_of_the_votes_of_its_annotator(by_type, monkeypatch):
     np.testing.assert_allclose(Epig()(posterior, questions), expected, atol=2e-5)
     few = np.sort(np.random.default_rng(3).choice(len(who), 7, replace=False))
     of_few = epig_by_brute_force(posterior.weight, share, np.stack([win, 1 - win], -1), who, few)
-    monkeypatch.setattr("raters.acquisition.scores._SLICE", 16)
+    monkeypatch.setattr(Epig, "most", 16)
     np.testing.assert_allclose(Epig(targets=7)(posterior, questions, seed=3), of_few, atol=2e-5)
 
 
@@ -189,5 +189,5 @@ def test_weights_after_further_answers_are_their_likelihood():
         after = POSTERIOR.after(VOTES.joined(more))
     p = wins(more)
     likelihood = p[:, 0] * (1 - p[:, 1])
-    np.testing.assert_allclose(after.weight[0], likelihood / likelihood.sum(), rtol=1e-3)
+    np.testing.assert_allclose(after.weight, likelihood / likelihood.sum(), rtol=1e-3)
     assert after.effective_draws < POSTERIOR.effective_draws

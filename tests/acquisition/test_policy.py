@@ -25,14 +25,9 @@ def test_entropy_asks_the_worst_annotators_and_the_default_does_not():
     competence = np.clip(np.linspace(0.05, 0.95, 10) + 0.05 * rng.normal(size=(200, 10)), 0, 1)
     reward = rng.uniform(0, 8, 20) + rng.normal(size=(200, 20))
     votes, _ = rt.datasets.paper(20, 10, 50, seed=0)
-    draws = {
-        "reward": reward[None].astype(np.float32),
-        "competence": competence[None].astype(np.float32),
-    }
+    draws = {"reward": reward.astype(np.float32), "competence": competence.astype(np.float32)}
     model = rt.ExtendedBTL(reward_scale=2.5, competence_spread=10.0)
-    posterior = rt.acquisition.Posterior(
-        model, votes, draws, np.full((1, 200), 1 / 200, np.float32)
-    )
+    posterior = rt.acquisition.Posterior(model, votes, draws, np.full(200, 1 / 200, np.float32))
     pairs = rt.Candidates.pairs(votes)
 
     def asked(policy):

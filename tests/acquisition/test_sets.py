@@ -41,8 +41,8 @@ def questions() -> rt.Rankings:
 @pytest.fixture(scope="module")
 def posterior() -> Posterior:
     draws = {"worth": WORTH, "competence": COMPETENCE}
-    draws = {name: value[None].astype(np.float32) for name, value in draws.items()}
-    return Posterior(MODEL, questions(), draws, np.full((1, DRAWS), 1 / DRAWS, np.float32))
+    draws = {name: value.astype(np.float32) for name, value in draws.items()}
+    return Posterior(MODEL, questions(), draws, np.full(DRAWS, 1 / DRAWS, np.float32))
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_suggested_sets_tell_more_of_the_order_than_random_ones(posterior, pool)
 
     def loss(rows: np.ndarray, draw: int) -> float:
         after = posterior.after(questions().joined(drawn(pool.rows(rows), draw, rng)))
-        return float(((after.weight[0] @ rank - rank[draw]) ** 2).sum())
+        return float(((after.weight @ rank - rank[draw]) ** 2).sum())
 
     by_chance = [rng.choice(pool.num_rows, 4, replace=False) for _ in range(100)]
     gain = np.array([loss(rows, s) - loss(chosen, s) for s, rows in enumerate(by_chance)])
@@ -80,10 +80,10 @@ def test_suggested_sets_tell_more_of_the_order_than_random_ones(posterior, pool)
 def test_the_probability_of_an_order_is_a_product_over_first_places(posterior) -> None:
     """Under every draw, the first place of the set times that of the rest is the ranking's."""
     asked = pool_of([0, 4, 6], size=3)
-    first = np.asarray(posterior.answer_probs(asked).table)[0]
+    first = np.asarray(posterior.answer_probs(asked).table)
     order = asked.answered(np.array([[2, 1, 3]] * 2))  # 4, then 0, then 6
     other = pool_of([0, 6], size=2)
-    last = np.asarray(posterior.answer_probs(other).table)[0]
+    last = np.asarray(posterior.answer_probs(other).table)
     sites = {"worth": WORTH[0], "competence": COMPETENCE[0]}
     log = np.asarray(pointwise_log_likelihood(MODEL, order, sites))
     np.testing.assert_allclose(np.exp(log), first[0, 1] * last[0, 0], rtol=1e-4)

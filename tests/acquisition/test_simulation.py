@@ -12,7 +12,7 @@ from scipy.stats import kendalltau
 
 import raters as rt
 from raters.acquisition import Random, Top, simulate_campaign
-from raters.acquisition.simulation import Recorded, Simulated, measures, probs_under
+from raters.acquisition.simulation import measures, probs_under, recorded, simulated
 from raters.errors import SettingError
 from tests.acquisition.crowd import Oracle
 from tests.refusals import raises_about
@@ -44,9 +44,9 @@ def test_answers_follow_the_truth():
     gap = TRUTH["reward"][POOL.first] - TRUTH["reward"][POOL.second]
     expected = expit(TRUTH["competence"][POOL.annotator] * gap)
     np.testing.assert_allclose(chances, [expected, 1 - expected], atol=1e-6)
-    answers = Simulated(POOL, chances, seed=0)
+    answers = simulated(POOL, chances, seed=0)
     row = int(np.abs(gap * (POOL.annotator == 0)).argmax())
-    share = np.mean([answers.answer(row, number) for number in range(3000)])
+    share = np.mean([answers.outcome(row, number) for number in range(3000)])
     assert abs(share - expected[row]) < 5 * np.sqrt(expected[row] * (1 - expected[row]) / 3000)
 
 
@@ -91,9 +91,9 @@ def test_curves_of_several_policies():
 def test_measures_by_hand():
     posterior = rt.acquisition.Posterior.prior(MODEL, POOL, draws=300)
     found = measures(posterior, TRUTH)
-    mean = posterior.draws["reward"].mean((0, 1))
+    mean = posterior.draws["reward"].mean(0)
     assert found["tau"] == pytest.approx(kendalltau(mean, TRUTH["reward"]).statistic)
-    gap = posterior.draws["reward"][0][:, :, None] - posterior.draws["reward"][0][:, None]
+    gap = posterior.draws["reward"][:, :, None] - posterior.draws["reward"][:, None]
     real = TRUTH["reward"][:, None] - TRUTH["reward"][None]
     low, high = np.quantile(gap, [0.05, 0.95], axis=0)
     first, second = np.triu_indices(5, 1)
@@ -104,8 +104,11 @@ def test_ties_and_turned_rows_in_a_record():
     """A vote for the second of (b, a) is one for the first of (a, b); half a vote stays half."""
     wins, count = [0.5, 0.0, 2.0], [1.0, 1.0, 3.0]
     votes = rt.Comparisons([0, 1, 0], [1, 0, 2], [0, 0, 0], wins, count, "abc", "k")
-    record = Recorded(votes, seed=0)
-    assert sorted(map(sorted, record.queues)) == [[0.0, 1.0, 1.0], [0.5, 1.0]]
+    record = recorded(votes, seed=0)
+    queues = []
+    for row, most in enumerate(record.most.astype(int)):
+        queues.append(sorted(record.outcome(row, number) for number in range(most)))
+    assert sorted(queues) == [[0.0, 1.0, 1.0], [0.5, 1.0]]
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ WEIGHT = np.array([0.1, 0.2, 0.6, 0.1])  # means .7, .46, −.4
 
 
 SURE = Posterior(
-    MODEL, VOTES, {"reward": np.arange(6.0) + np.zeros((1, 200, 1))}, np.full((1, 200), 1 / 200)
+    MODEL, VOTES, {"reward": np.arange(6.0) + np.zeros((200, 1))}, np.full(200, 1 / 200)
 )
 
 
@@ -35,7 +35,7 @@ def posterior_of(reward, weight=None) -> Posterior:
     reward = np.asarray(reward, float)
     weight = np.full(len(reward), 1 / len(reward)) if weight is None else weight
     return dataclasses.replace(
-        SURE, draws={"reward": reward[None]}, weight=np.asarray(weight)[None], independent=np.inf
+        SURE, draws={"reward": reward}, weight=np.asarray(weight), independent=np.inf
     )
 
 
@@ -105,9 +105,9 @@ def test_rules_for_labels():
     right = np.array([[0.9, 0.6], [0.7, 0.8]])  # (draw, annotator)
     confusion = np.where(
         np.eye(2, dtype=bool), right[:, :, None, None], 1 - right[:, :, None, None]
-    )[None]
-    draws = {"prevalence": np.full((1, 2, 2), 0.5), "confusion": confusion}
-    posterior = Posterior(rt.DawidSkene(), labels, draws, np.full((1, 2), 0.5))
+    )
+    draws = {"prevalence": np.full((2, 2), 0.5), "confusion": confusion}
+    posterior = Posterior(rt.DawidSkene(), labels, draws, np.full(2, 0.5))
     first = np.mean([0.9 * 0.4 / (0.9 * 0.4 + 0.1 * 0.6), 0.7 * 0.2 / (0.7 * 0.2 + 0.3 * 0.8)])
     by_model = posterior.responsibility().max(-1).mean()
     assert by_model == pytest.approx((max(first, 1 - first) + 0.8) / 2, rel=1e-5)
@@ -122,6 +122,6 @@ def test_rules_for_labels():
         ExpectedAccuracy(0.5)(POSTERIOR)
     with raises_about(SettingError, "stop"):
         OrderIsRight(0.5)(posterior)
-    types = dataclasses.replace(SURE, draws={"reward": np.zeros((1, 200, 6, 2))})
+    types = dataclasses.replace(SURE, draws={"reward": np.zeros((200, 6, 2))})
     with raises_about(SettingError, "stop"):
         ExpectedTau(0.5)(types)

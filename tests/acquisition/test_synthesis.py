@@ -53,7 +53,7 @@ def information(probs: np.ndarray, weight: np.ndarray) -> np.ndarray:
 def of_votes(data, result, features: np.ndarray, who: int) -> np.ndarray:
     """In NumPy: each draw once for each type of the annotator."""
     posterior = Posterior.of(CONTEXTUAL, result, draws=120, seed=0)
-    wins = expit(np.einsum("nf,sfk->skn", features, posterior.draws["coefficient"][0]))
+    wins = expit(np.einsum("nf,sfk->skn", features, posterior.draws["coefficient"]))
     share = np.asarray(posterior._responsibilities)[:, who] / 120  # (draw, type)
     probs = np.stack([wins, 1 - wins], 2).reshape(-1, 2, len(features))
     return information(probs, share.ravel())
@@ -64,8 +64,8 @@ def of_labels(data, result, features: np.ndarray, who: int) -> np.ndarray:
     posterior = Posterior.of(RAYKAR, result, draws=120, seed=0)
     standard = (features - np.asarray(data.centre)[1:]) / np.asarray(data.scale)[1:]
     design = np.column_stack([np.ones(len(features)), standard])
-    classes = softmax(np.einsum("nf,sft->snt", design, posterior.draws["coefficient"][0]), -1)
-    confusion = posterior.draws["confusion"][0][:, who]  # (draw, true class, label)
+    classes = softmax(np.einsum("nf,sft->snt", design, posterior.draws["coefficient"]), -1)
+    confusion = posterior.draws["confusion"][:, who]  # (draw, true class, label)
     return information(
         np.einsum("snt,stl->sln", classes, confusion), np.full(len(classes), 1 / len(classes))
     )
@@ -83,7 +83,7 @@ def test_no_point_of_a_dense_search_is_better(name, model, by_hand, request):
     """20,000 points of the box at random, by the definition in NumPy; the score and the bounds."""
     data, result = request.getfixturevalue(name)
     width = np.array([2.0, 40.0]) if name == "votes" else np.array([3.0, 3.0])
-    bounds = np.stack([-width, width], 1)
+    bounds = dict(zip(data.feature_names[-2:], zip(-width, width, strict=True), strict=True))
     who = data.annotators[:2]
     found = synthesize(model, result, bounds=bounds, annotators=who, draws=120, starts=3)
     points = np.random.default_rng(1).uniform(-width, width, size=(20_000, 2))
@@ -106,15 +106,15 @@ def test_no_point_of_a_dense_search_is_better(name, model, by_hand, request):
 def test_the_gradient_is_that_of_finite_differences(name, model, by_hand, request):
     _, result = request.getfixturevalue(name)
     posterior = Posterior.of(model, result, draws=60, seed=0)
-    asked = _described(posterior, np.array([1]))
+    asked = _described(posterior)
     scale = asked.real.std(0)
     with jax.enable_x64(True):
-        values, slope = score_of(posterior, asked)(asked.templates.rows([0]))
+        values, slope = score_of(posterior, asked)
         for point in np.random.default_rng(0).normal(size=(4, 2)) * scale:
             step = 1e-4 * scale * np.eye(2)
-            ends = [np.asarray(values(jnp.asarray(point + sign * step))) for sign in (1, -1)]
+            ends = [np.asarray(values(1, jnp.asarray(point + sign * step))) for sign in (1, -1)]
             rough = (ends[0] - ends[1]) / (2e-4 * scale)
-            exact = np.asarray(slope(jnp.asarray(point))[1])
+            exact = np.asarray(slope(1, jnp.asarray(point))[1])
             np.testing.assert_allclose(exact * scale, rough * scale, rtol=2e-3, atol=1e-7)
             assert np.abs(exact).max() > 0
 

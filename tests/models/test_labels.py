@@ -138,13 +138,11 @@ def test_the_score_of_a_label_is_its_mutual_information(fitted):
     posterior = fitted["posterior"]
     draws = {name: posterior[name].values[0, :20] for name in ("prevalence", "confusion")}
     item, annotator = np.array([4, 4, 30]), np.array([0, 2, 5])
-    weight = np.full((1, 20), 1 / 20, np.float32)
-    posterior = Posterior(
-        rt.DawidSkene(), CROWD, {name: value[None] for name, value in draws.items()}, weight
-    )
+    weight = np.full(20, 1 / 20, np.float32)
+    posterior = Posterior(rt.DawidSkene(), CROWD, draws, weight)
     questions = dataclasses.replace(CROWD, group=item, annotator=annotator, label=None, count=None)
     score = Bald()(posterior, questions)
-    mean = np.asarray(posterior.answer_probs(questions).table[0]).mean(0)
+    mean = np.asarray(posterior.answer_probs(questions).table).mean(0)
     answer, p_answer = mean.argmax(0), mean.max(0)
     for row, (unit, who) in enumerate(zip(item, annotator, strict=True)):
         joint = np.zeros((20, 3, 3))  # draw, class, answer

@@ -82,9 +82,9 @@ def test_the_order_of_a_pair_is_told_by_a_tie_too() -> None:
     """Of three answers each tells its part: by Σ cov²/p over them, of two cov²/(p(1 − p))."""
     from raters.acquisition.scores import OrderVariance
 
-    probs = np.array([[[[0.8], [0.2], [0.0]], [[0.0], [0.2], [0.8]]]], np.float32)
+    probs = np.array([[[0.8], [0.2], [0.0]], [[0.0], [0.2], [0.8]]], np.float32)
     is_above = np.array([[[1.0]], [[0.0]]], np.float32)
-    score = float(OrderVariance.formula(probs, is_above)[0])
+    score = float(OrderVariance.formula(probs, is_above, np.full(2, 0.5))[0])
     assert score == pytest.approx(2 * 0.2**2 / 0.4, rel=1e-5)
 
 

@@ -323,11 +323,10 @@ class Campaign:
         TellResult
             Ids: ``new``, ``again`` (stored before), ``corrected``, ``late`` (withdrawn before).
         """
-        if isinstance(answers, str) and answer is not None:
+        if isinstance(answers, str):
             answers = {answers: answer}
-        elif not isinstance(answers, Mapping) or answer is not None:
-            such, expected = "{'a3f1-1': 'first'}", "give an id and an answer, or map them"
-            refuse_data("answers", answers, expected=expected, instead=such)
+        elif answer is not None:
+            refuse_data("answer", answer, "is beside a mapping", "leave it out")
         rows, outcomes = self._journal.read().row.tolist(), dict[int, float]()
         for question, words in answers.items():
             place = self._journal.place_of(question, len(rows))
@@ -376,8 +375,8 @@ class Campaign:
         (NaN where the question could not be asked), ``threshold``, ``ask``, ``id`` (empty where it
         was let go), ``rate`` and ``reason``.
         """
-        seen, _ = self._journal.read_seen()
-        ids = ["" if one.question is None else self._journal.id_of(one.question) for one in seen]
+        seen = self._journal.read_seen()
+        ids = [self._journal.id_of(int(one)) if one == one else "" for one in seen["question"]]
         return self._ledger.stream(seen, ids)
 
     # ---------------------------------------------------------------- data and fits
@@ -413,7 +412,7 @@ class Campaign:
 
     def _posterior(self, snapshot: Snapshot, *, always: bool = False) -> Posterior:
         if not always and chooses_at_random(self.policy):
-            return Posterior(self.model, self._base, {}, np.ones((1, 1), np.float32))
+            return Posterior(self.model, self._base, {}, np.ones(1, np.float32))
         return self._fits.posterior(snapshot.value, self._data(snapshot), self.batch_size)
 
     # ---------------------------------------------------------------- progress
@@ -447,8 +446,9 @@ class Campaign:
             asked = "all questions of the pool have been asked, or quotas of annotators are used up"
             return f"{asked}; waiting for an answer: {len(account.waiting)}"
         if not len(account.payable):
-            paid, budget = account.paid, account.budget
-            return f"the budget is used up: {paid:g} of {budget:g}, open questions included"
+            budget = self.budget or 0.0
+            paid = f"{budget - account.left:g} of {budget:g}, open questions included"
+            return f"the budget is used up: {paid}"
         if self.stop is None or not self._is_known(snapshot):
             return None
         # Open questions are among those that can still be learned from: their answers may change

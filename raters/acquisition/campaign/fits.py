@@ -14,7 +14,7 @@ from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions.pool import seed_of
 from raters.errors import ConvergenceWarning, refuse
 from raters.fitting.fit import check_whole, run
-from raters.fitting.result import check_values
+from raters.fitting.result import check_values, thinned
 from raters.inference import Backend
 from raters.inference.mixing import warn_unless_converged
 from raters.judgements.base import Judgements
@@ -88,8 +88,7 @@ class Fits:
         values = {name: np.asarray(draws.values[name]) for name in program.sites}
         for name, site in program.sites.items():
             check_values(values[name], name, site, "backend")
-        posterior = Posterior.equal(program, values, _DRAWS, seed)
-        several_draws(self._backend, posterior.weight.size)
+        posterior = Posterior.equal(program, thinned(values, _DRAWS, seed))
         # Nothing sets out from a fit that failed. What climbs to a mode sets out from one.
         start = values
         if draws.mode and not self._backend.exact:
@@ -106,12 +105,11 @@ def padded(data: Judgements) -> Judgements:
     return data.padded(pad_to(data.num_rows))
 
 
-def several_draws(backend: Backend, number: int | None = None) -> int:
+def several_draws(backend: Backend) -> int:
     """Number of draws of a posterior after a fit by this back-end; `SettingError` for one draw, as
     `Posterior.of` refuses its results."""
-    if number is None:
-        draws, chains = (getattr(backend, name, None) for name in ("draws", "chains"))
-        number = _DRAWS if draws is None else draws * (chains or 1)
+    draws, chains = (getattr(backend, name, None) for name in ("draws", "chains"))
+    number = _DRAWS if draws is None else draws * (chains or 1)
     if number < 2:
         refuse("backend", backend, "gives one draw", "take more", instead="rt.PGGibbs(draws=250)")
     return min(number, _DRAWS)

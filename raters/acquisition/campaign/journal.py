@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import os
 import sqlite3
 import uuid
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Int, Shaped
 
 from raters.errors import DataError, refuse_data
@@ -96,7 +96,6 @@ class Journal:
 
     def __init__(self, path: str | Path) -> None:
         self.path = journal_path(path)
-        self._last: tuple[tuple[int, ...], Snapshot] | None = None
         if not self.path.is_file():
             problem = "is no file" if self.path.exists() else "does not exist"
             such = f"rt.Campaign({str(path)!r}, model, pool)"
@@ -159,13 +158,6 @@ class Journal:
     def read(self) -> Snapshot:
         """All questions and answers until now."""
         with transaction(self.path) as db:
-            # None of the three ever gets smaller, so together they say whether anything was written
-            # since: a stream reads before each question, most of which it lets go.
-            stamp = db.execute(
-                "SELECT count(*), count(withdrawn), (SELECT count(*) FROM answer) FROM question"
-            ).fetchone()
-            if self._last is not None and self._last[0] == stamp:
-                return self._last[1]
             # Of several answers to a question the last counts.
             rows = db.execute(
                 "WITH last AS (SELECT *, (SELECT value FROM answer WHERE question = number"
@@ -173,21 +165,16 @@ class Journal:
                 " SELECT row, annotator, batch, score, cost, value, withdrawn IS NOT NULL,"
                 " value IS NOT NULL, value IS NULL AND withdrawn IS NULL FROM last"
             ).fetchall()
-        snapshot = np.array(rows, _COLUMNS).view(np.recarray)
-        self._last = stamp, snapshot
-        return snapshot
+        return np.array(rows, _COLUMNS).view(np.recarray)
 
-    def read_seen(self, last: int | None = None) -> tuple[list[Seen], int]:
-        """The `last` questions that arrived (by default all), in order, and the number of all."""
+    def read_seen(self, last: int = -1) -> pd.DataFrame:
+        """The `last` questions that arrived (by default all), by number; the fields of `Seen`."""
         with transaction(self.path) as db:
-            (total,) = db.execute("SELECT coalesce(max(number), 0) FROM seen").fetchone()
-            rows = db.execute(
-                "SELECT row, score, threshold, level, rate, question, reason FROM seen"
-                " WHERE number > ? ORDER BY number",
-                (0 if last is None else total - last,),
-            ).fetchall()
-        seen = (Seen(*row) for row in rows)
-        return [one._replace(score=math.nan) if one.score is None else one for one in seen], total
+            query = "SELECT * FROM seen ORDER BY number DESC LIMIT ?"
+            rows = db.execute(query, (last,)).fetchall()
+        frame = pd.DataFrame(rows[::-1], columns=["number", *Seen._fields, "seen"])
+        numbers = "score", "threshold", "level", "rate", "question"
+        return frame.set_index("number").astype(dict.fromkeys(numbers, float))
 
     def id_of(self, place: int) -> str:
         """Id of the question in this place, counted from 1."""

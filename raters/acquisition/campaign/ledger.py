@@ -20,19 +20,18 @@ from raters.acquisition.questions.pool import seed_of
 from raters.errors import refuse_data
 from raters.judgements.base import Judgements
 from raters.judgements.display import display_name
+from raters.judgements.names import name_text
 
 
 class Account(NamedTuple):
-    """Rest of a pool and of a budget: rows that wait for an answer, and rows to ask, and what
-    answers, given or open, have cost."""
+    """Rest of a pool and of a budget: rows that wait for an answer, rows to ask, and what their
+    answers may cost."""
 
     snapshot: Snapshot
     waiting: Int[np.ndarray, " waiting"]
     free: Int[np.ndarray, " free"]
     payable: Int[np.ndarray, " payable"]
     asked: Int[np.ndarray, " annotator"]
-    paid: float
-    budget: float | None
     left: float
 
 
@@ -57,11 +56,11 @@ class Ledger:
         taken = snapshot.row[snapshot.open if self._again else counted]
         may = (asked < self._quota)[self.judge] & ~self._answered_before
         free = np.flatnonzero(may & ~np.isin(self._keys, self._keys[taken]))
-        paid = float(snapshot.cost[counted].sum())
         # A hair more, so that ten times 0.1 fit into 1.
-        left = math.inf if budget is None else budget * (1 + 1e-9) - paid
+        most = math.inf if budget is None else budget * (1 + 1e-9)
+        left = most - float(snapshot.cost[counted].sum())
         waiting, payable = np.sort(snapshot.row[snapshot.open]), self.cost[self.judge[free]] <= left
-        return Account(snapshot, waiting, free, free[payable], asked, paid, budget, left)
+        return Account(snapshot, waiting, free, free[payable], asked, left)
 
     def question(self, row: int, score: float) -> Question:
         """Question of a row, to be handed out."""
@@ -88,13 +87,16 @@ class Ledger:
         if set(question) != set(columns):
             such = f"question={dict.fromkeys(columns, '...')}"
             refuse_data("question", question, expected="name these columns", instead=such)
-        by = [code for code, name in enumerate(pool.judges) if name == question["by"]]
+        words = {column: name_text(name) for column, name in question.items()}
+        by = [code for code, name in enumerate(pool.judges) if name_text(name) == words["by"]]
         rows = np.flatnonzero(np.isin(self.judge, by))
-        table, ways = pool.rows(rows).question_names(), [dict(question)]
+        table, ways = pool.rows(rows).question_names(), [words]
         if pool.pair is not None and pool.exchangeable:
             first, second = pool.pair
-            ways.append({**question, first: question[second], second: question[first]})
-        each = [np.all([table[name] == way[name] for name in table], axis=0) for way in ways]
+            ways.append({**words, first: words[second], second: words[first]})
+        known = {name: {name_text(one): one for one in {*table[name].tolist()}} for name in table}
+        same = [[table[name] == known[name].get(way[name]) for name in table] for way in ways]
+        each = [np.all(columns, axis=0) for columns in same]
         if not np.any(each):
             refuse_data("question", question, "is none of the pool", "put it into the pool first")
         return int(rows[np.any(each, axis=0)][0])
@@ -129,15 +131,13 @@ class Ledger:
         columns = {"batch": snapshot.batch, "status": status, "answer": answer}
         return table.assign({name: ("id", column) for name, column in columns.items()})
 
-    def stream(self, seen: list[Seen], ids: list[str]) -> xr.Dataset:
+    def stream(self, seen: pd.DataFrame, ids: list[str]) -> xr.Dataset:
         """Table of all questions that arrived: names, scores, thresholds, and decisions."""
-        frame = pd.DataFrame(seen, columns=Seen._fields)
-        frame = frame.astype(dict.fromkeys(("score", "threshold", "rate"), float))
-        frame = frame.assign(ask=frame["question"].notna(), id=np.array(ids, object))
-        columns = self.pool.rows(frame["row"].to_numpy(int)).question_names()
+        seen = seen.assign(ask=seen["question"].notna(), id=np.array(ids, object))
+        columns = self.pool.rows(seen["row"].to_numpy(int)).question_names()
         for name in ("score", "threshold", "ask", "id", "rate", "reason"):
-            columns[name] = frame[name].to_numpy()
-        return _along("seen", np.arange(1, len(seen) + 1), columns)
+            columns[name] = seen[name].to_numpy()
+        return _along("seen", seen.index.to_numpy(int), columns)
 
 
 def _along(axis: str, names: np.ndarray, columns: Mapping[str, np.ndarray]) -> xr.Dataset:
@@ -204,7 +204,7 @@ def lots(seed: int, begin: int, end: int) -> Float[np.ndarray, "place 2"]:
 class Stream(NamedTuple):
     """State of a stream: questions seen lately, number of all, level and rate for the next one."""
 
-    recent: list[Seen]
+    recent: pd.DataFrame
     place: int
     level: float
     rate: float
@@ -212,10 +212,12 @@ class Stream(NamedTuple):
     @classmethod
     def of(cls, journal: Journal, rate: float | None) -> Stream:
         """State in a journal; a `rate` that is not the rate in it begins the level anew."""
-        recent, place = journal.read_seen(RECENT)
-        level, before = (recent[-1].level, recent[-1].rate) if recent else (math.nan, DEFAULT_RATE)
+        recent = journal.read_seen(RECENT)
+        place, level, before = 0, math.nan, DEFAULT_RATE
+        if len(recent):
+            place, level, before = recent.reset_index()[["number", "level", "rate"]].iloc[-1]
         rate = before if rate is None else rate
-        return cls(recent, place, level if recent and rate == before else rate, float(rate))
+        return cls(recent, int(place), level if place and rate == before else rate, float(rate))
 
     def seen(self, row: int, score: float, threshold: float, ask: bool, reason: str) -> Seen:
         """Decision on a question, by which the level moves."""
@@ -226,8 +228,8 @@ class Stream(NamedTuple):
         self, row: int, ledger: Ledger, account: Account, posterior: Posterior, seed: int
     ) -> tuple[Seen, list[Question], float]:
         """Decision on a question, given the open ones; the question if asked; `Decision.best`."""
-        scored = [place for place, seen in enumerate(self.recent) if not math.isnan(seen.score)]
-        rows = [*(self.recent[place].row for place in scored), row]
+        scored = np.flatnonzero(self.recent["score"].notna())
+        rows = [*self.recent["row"].iloc[scored], row]
         new, pool, policy = seed_of(seed, 3, self.place), ledger.pool, ledger.policy
         size, pending = min(_OTHERS, pool.num_rows), pool.rows(account.waiting)
         others = np.random.default_rng(new).choice(pool.num_rows, size, replace=False)

@@ -25,6 +25,8 @@ from raters.judgements.stored import imported_class, qualified_name
 from raters.model import Model
 from raters.program import Program
 
+# Parts that are stored as text.
+_BUILT = {"model": Model, "policy": Policy, "backend": Backend}
 # A rule to stop by: False for none at all, None for that of the journal.
 Rule = Stop | Literal[False] | None
 
@@ -45,11 +47,9 @@ class Setup(NamedTuple):
         """Build the parts that a journal holds."""
         texts = journal.identity
         try:
-            model = rebuilt(texts["model"], Model, "model")
-            data = stored_data(journal, "pool"), stored_data(journal, "data")
-            backend = rebuilt(texts["backend"], Backend, "backend")
-            policy = rebuilt(texts["policy"], Policy, "policy")
-            return cls(model, *data, backend, policy, texts["again"] == "True", int(texts["seed"]))
+            built = {name: rebuilt(texts[name], kind, name) for name, kind in _BUILT.items()}
+            built |= {"pool": stored_data(journal, "pool"), "base": stored_data(journal, "data")}
+            return cls(again=texts["again"] == "True", seed=int(texts["seed"]), **built)
         except RatersError:
             raise
         except Exception as error:  # of texts and arrays that no campaign wrote
@@ -57,8 +57,7 @@ class Setup(NamedTuple):
 
     def identity(self) -> dict[str, str]:
         """Texts that must be equal for two campaigns to be one."""
-        things = {"model": self.model, "policy": self.policy, "backend": self.backend}
-        texts = {name: to_json(thing) for name, thing in things.items()}
+        texts = {name: to_json(getattr(self, name)) for name in _BUILT}
         texts |= {"again": str(self.again), "seed": str(self.seed)}
         texts |= {"kind": qualified_name(type(self.pool))} | self.pool.flags()
         return texts | {"pool": pools.digest(self.pool), "data": pools.digest(self.base)}

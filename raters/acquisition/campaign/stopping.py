@@ -16,7 +16,7 @@ from jaxtyping import Float
 from raters.acquisition.policy import Policy
 from raters.acquisition.posterior import Posterior, sample_of
 from raters.acquisition.questions.candidates import Candidates
-from raters.acquisition.scores import Bald, Criterion, flat_weight, order_site
+from raters.acquisition.scores import Bald, Criterion, order_site
 from raters.errors import DataError, refuse
 from raters.errors.validation import at_most, instance, positive, share, whole
 
@@ -241,7 +241,7 @@ Rewards = tuple[Float[np.ndarray, "draw item"], Float[np.ndarray, " draw"]]
 def _rewards(posterior: Posterior) -> Rewards:
     """Draws of the rewards or worths, and their weights, in double precision."""
     reward = np.asarray(posterior.site(order_site(posterior), "stop"), np.float64)
-    if reward.ndim != 3:
+    if reward.ndim != 2:
         problem = "needs one order of the items, and there is one for each type"
         refuse("stop", problem=problem, expected="choose another rule, such as `GainBelow`")
-    return reward.reshape(-1, reward.shape[-1]), flat_weight(posterior)
+    return reward, posterior.share

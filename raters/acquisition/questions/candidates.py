@@ -118,14 +118,11 @@ class Candidates:
         if votes is None:
             names = new_names(items, "item"), new_names(annotators, "annotator")
             votes = Comparisons(*(np.zeros(0, np.int32),) * 3, None, None, *names)
-        whole("limit", limit)
         if ties is not None:
             votes = votes.with_ties()
-        chosen = codes_of(items, votes.items, "item")
-        judges = codes_of(annotators, votes.annotators, "annotator")
-        if len(chosen) < 2:
+        abilities = Abilities.of(available, items, annotators, votes)
+        if len(abilities.items) < 2:
             refuse_data("items", items, expected="a question needs two items")
-        abilities = Abilities.of(available, chosen, judges, votes)
         # Each pair comes in both orders, where these count, and in each stratum.
         orders = 2 if votes.ordered else 1
         ways = orders * max(1, len(votes.strata))
@@ -197,10 +194,7 @@ class Candidates:
             labels = Labels(none, none, None, None, unit, None, None, None, None, None, *names)
         elif classes is not None:
             refuse_data("classes", classes, "is for questions before any label", "leave it out")
-        whole("limit", limit)
-        item = codes_of(items, labels.items, "item")
-        annotator = codes_of(annotators, labels.annotators, "annotator")
-        abilities = Abilities.of(available, item, annotator, labels)
+        abilities = Abilities.of(available, items, annotators, labels)
         width = len(labels.annotators)
         real = labels.unpadded()
         answered = np.asarray(real.item, np.int64) * width + np.asarray(real.annotator)
@@ -227,7 +221,6 @@ class Candidates:
         rankings: Rankings | None = None,
         *,
         size: int | None = None,
-        depth: int | None = None,
         lowest: bool | None = None,
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
@@ -244,11 +237,10 @@ class Candidates:
             `annotators`, which otherwise restrict the questions.
         size : int, optional
             Number of items of a set; by default the most frequent one, but ten at most.
-        depth : int, optional
-            Number of places to fill; by default all, or as many as `rankings` mostly fill.
         lowest : bool, optional
-            Whether the worst is to be named as well, with a `depth` of 1 by default. Scores of
-            `raters.suggest` are of the first place alone.
+            Whether the worst is to be named beside the best. By default as many places are filled
+            as `rankings` mostly fill, or all. Scores of `raters.suggest` are of the first place
+            alone.
         again : bool
             Whether an annotator may be given a set again that they have ranked.
         limit : int
@@ -274,7 +266,7 @@ class Candidates:
         codes = codes_of(items, rankings.items, "item")
         judges = codes_of(annotators, rankings.annotators, "annotator")
         rng = np.random.default_rng(seed)
-        size, depth, lowest = shape_of(rankings, size, depth, lowest, len(codes))
+        size, depth, lowest = shape_of(rankings, size, lowest, len(codes))
         sets = subsets(len(codes), size, max(1, limit // len(judges)), rng)
         who = np.tile(judges, len(sets)).astype(np.int32)
         offered = np.repeat(codes[sets], len(judges), axis=0).astype(np.int32)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int
 
+from raters.acquisition.questions.pool import codes_of
 from raters.errors import refuse_data
 from raters.errors.validation import at_most, is_list, whole
 from raters.judgements.comparisons import Comparisons
@@ -40,14 +41,16 @@ class Abilities(NamedTuple):
 
     @classmethod
     def of(
-        cls, available: Available | None, items: Names, judges: Names, data: Comparisons | Labels
+        cls, available: Available | None, items: Any, annotators: Any, data: Comparisons | Labels
     ) -> Abilities:
         """Abilities of some annotators among some items, by the names of what each can judge."""
+        codes = codes_of(items, data.items, "item")
+        judges = codes_of(annotators, data.annotators, "annotator")
         check_once(available or {}, "available")
         given = {name: some for name, some in (available or {}).items() if some is not None}
-        codes = np.arange(len(given))
-        whose = match_names(codes, tuple(given), data.annotators, "annotator", "available")
-        of_list, parts = np.zeros(len(data.annotators), np.int64), [items]
+        numbers = np.arange(len(given))
+        whose = match_names(numbers, tuple(given), data.annotators, "annotator", "available")
+        of_list, parts = np.zeros(len(data.annotators), np.int64), [codes]
         for code, (name, some) in zip(whose.tolist(), given.items(), strict=True):
             if not is_list(some):
                 refuse_data("available", some, f"is no list of items for {name!r}", "give one")
@@ -55,7 +58,7 @@ class Abilities(NamedTuple):
             known = match_names(np.arange(len(able)), able, data.items, "item", "available")
             if code in judges:
                 of_list[code] = len(parts)
-                parts.append(np.intersect1d(known.astype(np.int64), items))
+                parts.append(np.intersect1d(known.astype(np.int64), codes))
         sizes = np.array([len(part) for part in parts])
         start, place = np.cumsum(sizes) - sizes, of_list[judges]
         return cls(judges, np.concatenate(parts), start[place], sizes[place], len(parts) > 1)
@@ -94,6 +97,7 @@ def _divided(number: Codes, sizes: Names) -> tuple[Codes, Codes]:
 
 def sample(rng: np.random.Generator, total: int, limit: int, keep: Keep | None) -> Codes:
     """Numbers below `total` that `keep` allows, in order; a uniform sample where over `limit`."""
+    whole("limit", limit)
     if keep is None:
         if total <= limit:
             return np.arange(total)
@@ -119,7 +123,7 @@ _MOST_USUAL = 10
 
 
 def shape_of(
-    rankings: Rankings, size: int | None, depth: int | None, lowest: bool | None, num_items: int
+    rankings: Rankings, size: int | None, lowest: bool | None, num_items: int
 ) -> tuple[int, int, bool]:
     """Items of a set, places to fill, and whether the worst is asked for; by default most often."""
     if num_items < 2:
@@ -129,14 +133,10 @@ def shape_of(
     whole("size", size, least=2)
     at_most("size", size, num_items, "items")
     asked = usual_lowest if lowest is None else lowest
+    if asked and not usual_lowest:
+        usual_depth = 1
     most = size - asked
-    if depth is None:
-        if asked and not usual_lowest:
-            usual_depth = 1
-        depth = min(usual_depth, most) if usual_depth < usual_size else most
-    whole("depth", depth)
-    at_most("depth", depth, most, f"places to fill in sets of {size} items")
-    return size, depth, asked
+    return size, min(usual_depth, most) if usual_depth < usual_size else most, asked
 
 
 def _usual(rankings: Rankings, num_items: int) -> tuple[int, int, bool]:

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 
 from raters.errors import refuse, refuse_data
 from raters.errors.validation import is_list
+from raters.fitting.fit import check_whole
 from raters.judgements.base import Judgements
 from raters.judgements.names import match_names, name_list, names_from_json, names_to_json, plural
 
@@ -54,8 +55,6 @@ def prepared(pool: Any, data: Any | None) -> tuple[Any, Any]:
     if data is not None and type(data) is not type(pool):
         problem = f"is {type(data).__name__}, and the pool {type(pool).__name__}"
         refuse_data("data", data, problem, "make the pool from these data")
-    if data is not None and not data.has_answers:
-        refuse_data("data", problem="has no outcomes", expected="leave it out")
     pool = _plain_names(pool)
     pool.check()
     if not pool.num_rows or (np.asarray(pool.codes(pool.judge)) < 0).any():
@@ -63,6 +62,7 @@ def prepared(pool: Any, data: Any | None) -> tuple[Any, Any]:
         refuse_data("pool", problem=problem, expected="make it with `Candidates`")
     if data is None:
         return pool.questions(), answers(pool, np.zeros(0, int), np.zeros(0))
+    check_whole(data)
     data = _plain_names(data.unpadded())
     _check_alike(pool, data)
     return pool.asked_of(data).questions(), data
@@ -76,10 +76,7 @@ def _plain_names(data: Any) -> Any:
 
 
 def _check_alike(pool: Judgements, data: Judgements) -> None:
-    """Raise unless names and flags beside the questions are equal, and `data` have all units."""
-    if data.num_units < len(data.coords[data.unit]):
-        expected = "choose rows of the table, and read it again"
-        refuse_data("data", problem="is a part of judgements", expected=expected)
+    """Raise unless names and flags beside the questions are equal."""
     # The classes of known truths are those of the answers, which are not recoded.
     of_truth = None if pool.known is None else pool.axes[pool.known]
     asked = {pool.names[axis] for axis in pool.question_axes() if axis != of_truth}
