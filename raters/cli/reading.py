@@ -31,8 +31,16 @@ from raters.inference.defaults import default_backend, quick_backend
 from raters.judgements.names import dashed, name_text
 from raters.judgements.reading.files import names_in, read_table
 from raters.kinds import Kind, kind_named, kind_of, register, registered_kinds
-from raters.kinds.reading import Reading, opened, read_as
-from raters.kinds.shapes import Role, Shape, alternatives, shape_of, shapes_of
+from raters.kinds.reading import (
+    Reading,
+    Role,
+    Shape,
+    alternatives,
+    opened,
+    read_as,
+    shape_of,
+    shapes_of,
+)
 from raters.model import Model
 from raters.program import Program
 

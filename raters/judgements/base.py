@@ -270,8 +270,7 @@ class Judgements(Tabled):
         return f"{type(self).__name__}({', '.join(sizes)})"
 
     def _head(self) -> pd.DataFrame:
-        first = self.rows(slice(0, 8))
-        return (first.to_frame() if self.has_answers else first._named()).head(8)
+        return self.rows(slice(0, 8)).to_frame().head(8)
 
     @property
     def has_answers(self) -> bool:
@@ -845,7 +844,8 @@ class Judgements(Tabled):
     def to_frame(self) -> pd.DataFrame:
         """The judgements as a table by name, with a column of answers where there are some, and
         ``count``; rows of count 0 are left out."""
-        columns, weight, answer = self._named(), np.asarray(self.weight), self.answer
+        columns = pd.DataFrame(self.question_names()).rename(columns={"by": self.judge})
+        weight, answer = np.asarray(self.weight), self.answer
         if not self.has_answers or answer in self.axes:
             if self.has_answers:
                 names = names_array(self.coords[self.axes[answer]])
@@ -861,16 +861,6 @@ class Judgements(Tabled):
         for name in getattr(self, "column_names", ()):
             columns[name] = row_columns.written(self, name)[rows]
         return columns.reset_index(drop=True)
-
-    def _named(self) -> pd.DataFrame:
-        """Names that each row asks about, and those of the judges under the name of their axis."""
-        return pd.DataFrame(self.question_names()).rename(columns={"by": self.judge})
-
-    def check_answered(self) -> None:
-        """Raise for questions without answers."""
-        if not self.has_answers:
-            problem, line = "holds questions without answers", "rt.simulate(model, data, seed=0)"
-            refuse_data("data", problem=problem, expected="simulate some", instead=line)
 
     def packed(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Copies of the arrays, which `unpack` puts together."""

@@ -20,7 +20,6 @@ from raters.judgements.names import (
     check_once,
     name_list,
     name_text,
-    names_array,
     shorten,
     warn_of_each,
 )
@@ -33,8 +32,8 @@ from raters.judgements.reading.columns import (
     place,
     read_columns,
     read_numbers,
+    refuse_where,
     repeated,
-    where,
 )
 from raters.judgements.reading.features import OF_CHOOSERS, OF_ITEMS, distinct
 from raters.judgements.roles import number_of, of_axes, same_as, static
@@ -366,14 +365,6 @@ class Choices(OfferedSets):
 
     answers = OfferedSets.listed_answers
 
-    def offers(self) -> tuple[Codes, Codes, dict[str, Any]]:
-        """Set and position of each alternative that was offered, and names."""
-        row, position = np.nonzero(self.there)
-        codes = {"set": row, "alternative": np.asarray(self.offered)[row, position]}
-        codes["annotator"] = np.asarray(self.annotator)[row]
-        names = {axis: names_array(self.coords[axis])[code] for axis, code in codes.items()}
-        return row, position, names
-
     def check(self) -> None:
         """Raise unless sets have two alternatives or more, and as many choices as they count."""
         super().check()
@@ -498,9 +489,8 @@ def _wide_features(
     for feature, by_place in enumerate(features.values()):
         for at, _ in by_place:
             column = next(cells)
-            if (missing := offered[:, at] & (column.code < 0)).any():
-                expected = "it must hold a number where the alternative was offered"
-                column.refuse(f"is empty in {where(missing)}", expected)
+            expected = "it must hold a number where the alternative was offered"
+            refuse_where(column, offered[:, at] & (column.code < 0), "is empty", expected)
             numbers = read_numbers(column.only(offered[:, at]))
             values[:, at, feature] = np.where(offered[:, at], numbers, 0.0)
     return values
@@ -635,10 +625,10 @@ def _offered(
             "it must hold 1 where the alternative was offered and 0 where it was not",
         )
         offered[:, at] = numbers == 1
-    if code is not None and (wrong := ~offered[np.arange(len(code)), code]).any():
-        problem = f"excludes what was chosen in {where(wrong)}"
+    if code is not None:
         expected = "what was chosen was offered: correct the column, or leave out those rows"
-        refuse_data("available", names[code[np.argmax(wrong)]], problem, expected)
+        wrong = ~offered[np.arange(len(code)), code]
+        refuse_where("available", wrong, "excludes what was chosen", expected)
     return offered
 
 

@@ -32,7 +32,14 @@ from raters.judgements.names import (
 )
 from raters.judgements.rankings import in_places, rankers, wide_columns
 from raters.judgements.reading import features as feature_reading
-from raters.judgements.reading.columns import Column, read_columns, read_number, read_ratings, where
+from raters.judgements.reading.columns import (
+    Column,
+    read_columns,
+    read_number,
+    read_ratings,
+    refuse_where,
+    where,
+)
 from raters.judgements.roles import of_axes, same_as, static
 from raters.judgements.scanned import scan
 
@@ -452,7 +459,6 @@ class Comparisons(Judgements):
     def to_frame(self) -> pd.DataFrame:
         """The votes as a table, by name: ``annotator``, ``first``, ``second``, ``outcome`` and
         ``count``, and ``stratum`` where votes have one."""
-        self.check_answered()
         table = super().to_frame()
         table.insert(0, self.judge, table.pop(self.judge))
         return table
@@ -891,12 +897,13 @@ def _shape(given: dict[str, Any], outcomes: Any) -> tuple[str, str]:
 def _check_items(left: Codes, right: Codes, names: Names, columns: tuple[Column, Column]) -> None:
     """Raise `DataError` for items compared with themselves, and columns that name no items."""
     one, other = columns
-    if (same := left == right).any():
-        one.refuse(
-            f"names {names[left[np.argmax(same)]]!r} in {where(same)}, and so does `{other.role}`",
-            "a vote needs two items; leave those rows out",
-            f"frame = frame[frame[{one.name!r}] != frame[{other.name!r}]]",
-        )
+    refuse_where(
+        one,
+        left == right,
+        f"names what `{other.role}` does",
+        "a vote needs two items; leave those rows out",
+        f"frame = frame[frame[{one.name!r}] != frame[{other.name!r}]]",
+    )
     if len(names) > max(1000, len(left)):
         problem = f"and `{other.role}` hold {len(names):,} different items in {len(left):,} rows"
         problem += f" ({shorten(names, 3)}), so most are compared once"

@@ -40,6 +40,7 @@ from raters.judgements.reading.columns import (
     one_each,
     place,
     read_columns,
+    read_numbers,
     repeated,
     where,
 )
@@ -158,6 +159,7 @@ class Labels(Grouped, Answers):
         count: str | None = None,
         truth: str | None = None,
         family: str | None = None,
+        features: Sequence[str] = (),
         columns: Sequence[str] | Mapping[str, str] | None = None,
         classes: Iterable[Any] | None = None,
         items: Iterable[Any] | None = None,
@@ -180,6 +182,9 @@ class Labels(Grouped, Answers):
         family : str, optional
             Column with the family of the row's annotator, such as the base model of an LLM judge,
             empty for an annotator without one. One row of an annotator is enough.
+        features : sequence of str
+            Columns with features of the row's item, the same in all of its rows; see
+            `with_features`.
         columns : sequence of str, or mapping, optional
             Further columns, such as the time of a label or the order in which two answers were
             shown, for `raters.judges`; a mapping from such a name to the column.
@@ -224,7 +229,8 @@ class Labels(Grouped, Answers):
         roles = {"item": item, "annotator": annotator, "label": label}
         others: dict[str, Any] = {"count": count, "truth": truth, "family": family}
         more, further = row_columns.named(columns)
-        several = {"columns": further}
+        described = feature_reading.distinct(features, "features")
+        several = {"columns": further, "features": described}
         table = read_columns(frame, roles, several=several, empty=("truth", "family"), **others)
         gold = table.get("truth")
         gold = gold if gold is not None and gold.values else None
@@ -254,6 +260,12 @@ class Labels(Grouped, Answers):
             families=family_names,
             **fields,
         )
+        if described:
+            values = np.full((len(item_names), len(described)), np.nan)
+            for at, column in enumerate(table.lists["features"]):
+                numbers = one_each(of, column, read_numbers(column), item_names)
+                values[np.unique(of), at] = numbers[np.unique(of)]
+            labels = labels.with_features(values, names=described)
         return labels.aggregate() if aggregate else labels
 
     # ---------------------------------------------------------------- facts
@@ -290,7 +302,7 @@ class Labels(Grouped, Answers):
     def to_frame(self) -> pd.DataFrame:
         """The labels as a table: ``item``, ``annotator`` and ``label`` by name, and ``count``."""
         real = self.rows(np.asarray(self.weight) > 0)
-        table = super(Answers, real).to_frame()  # also of labels that are yet to be given
+        table = super(Labels, real).to_frame()
         if self.family is not None:
             table["family"] = _named(self.families, np.asarray(real.codes("family")))
         for name in self.column_names:

@@ -24,7 +24,7 @@ from raters.judgements.names import (
     shorten,
     warn_of_each,
 )
-from raters.judgements.reading.columns import read_columns, read_numbers, repeated, where
+from raters.judgements.reading.columns import read_columns, read_numbers, refuse_where, repeated
 from raters.judgements.roles import number_of, static
 
 # Name of the state that is added where episodes end.
@@ -207,12 +207,13 @@ class MDP:
         ends = [read["state"], read["next_state"]]
         (first, after), state_names = encode_names(ends, states, "state")
         act, action_names = read.codes("action", actions)
-        if (twice := repeated(first, act, after)).any():
-            read["next_state"].refuse(
-                f"has a transition that came before in {where(twice)}",
-                "give each transition one row, with its probability",
-                "frame.groupby([state, action, next_state], as_index=False)[probability].sum()",
-            )
+        refuse_where(
+            read["next_state"],
+            repeated(first, act, after),
+            "has a transition that came before",
+            "give each transition one row, with its probability",
+            "frame.groupby([state, action, next_state], as_index=False)[probability].sum()",
+        )
         size = (len(state_names), len(action_names))
         weight = np.ones(len(first)) if probability is None else read_numbers(read["probability"])
         transition, allowed = np.zeros((*size, size[0])), np.zeros(size, bool)

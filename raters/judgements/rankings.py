@@ -43,6 +43,7 @@ from raters.judgements.reading.columns import (
     one_each,
     read_columns,
     read_numbers,
+    refuse_where,
     repeated,
     where,
 )
@@ -373,10 +374,9 @@ class Rankings(OfferedSets):
         """So many rankings of cells: number of the ranking, code of the item, and its place."""
         order = np.lexsort(cells[1::-1])
         ranking, item, place = (column[order] for column in cells)
-        if (none := np.bincount(ranking, place > 0, number) == 0).any():
-            problem = f"has a ranking that places no item, {where(none)}"
-            expected = "a ranking places one item or more; leave the others out"
-            refuse_data(role, problem=problem, expected=expected)
+        none = np.bincount(ranking, place > 0, number) == 0
+        expected = "a ranking places one item or more; leave the others out"
+        refuse_where(role, none, "has a ranking that places no item,", expected)
         size = np.bincount(ranking, minlength=number)
         _check_unranked(unranked, size < len(items))
         position, every = place_within(ranking), np.full((number, int(size.max(initial=0))), -1)
@@ -405,18 +405,15 @@ class Rankings(OfferedSets):
         ``rank`` (missing for an item without a place), ``lowest`` (1 for an item named as the
         worst, in data that ask for it) and ``count``, as `from_frame` reads it with ``unranked="not
         offered"``."""
-        self.check_answered()
-        offered, place = np.asarray(self.offered), np.asarray(self.place)
-        count = np.asarray(self.weight)
-        row, position = np.nonzero(self.there & (count > 0)[:, None])
-        place = place[row, position]
-        rank = pd.array(place, dtype="Int64")
-        rank[place <= 0] = pd.NA
-        lowest = {} if self.lowest is None else {"lowest": (place < 0).astype(int)}
-        annotator = names_array(self.annotators)[np.asarray(self.annotator)[row]]
-        items = names_array(self.items)[offered[row, position]]
-        columns = {"ranking": row, "annotator": annotator, "item": items, "rank": rank}
-        return pd.DataFrame(columns | lowest | {"count": count[row].astype(np.int64)})
+        real = self.unpadded()
+        row, position, columns = real.offers()
+        table = pd.DataFrame(columns)[["ranking", "annotator", "item"]]
+        if real.place is not None:
+            place = pd.Series(np.asarray(real.place)[row, position])
+            table["rank"] = place.astype("Int64").where(place > 0)
+            if self.lowest is not None:
+                table["lowest"] = (place < 0).astype(int)
+        return table.assign(count=np.asarray(real.weight)[row].astype(np.int64))
 
     def answers(self) -> Int[np.ndarray, " answer"]:
         """Places, 0 for none, and −1 for the worst where it is asked for."""
@@ -692,10 +689,9 @@ def _best_and_worst(columns: Columns, known: Iterable[Any] | None) -> tuple[Any,
     shown_items = columns.lists["offered"]
     cells, names = _coded(shown_items, known, [columns["best"], columns["worst"]])
     items, top, bottom = cells[:, :-2], cells[:, -2], cells[:, -1]
-    if (few := (items >= 0).sum(1) < 2).any():
-        problem = f"has fewer than two items in {where(few)}"
-        expected = "the best and the worst are of two items or more; leave those rows out"
-        refuse_data("offered", problem=problem, expected=expected)
+    few = (items >= 0).sum(1) < 2
+    expected = "the best and the worst are of two items or more; leave those rows out"
+    refuse_where("offered", few, "has fewer than two items", expected)
     for role, code in {"best": top, "worst": bottom}.items():
         other = ~(items == code[:, None]).any(1)
         other = (code < 0) | other if role == "best" else (code >= 0) & other
@@ -705,9 +701,8 @@ def _best_and_worst(columns: Columns, known: Iterable[Any] | None) -> tuple[Any,
             name = names[code[at]] if code[at] >= 0 else "no item"
             problem = f"names {name!r} in {where(other)}, where the items are {those}"
             columns[role].refuse(problem, "it must name one of them, not its number or column")
-    if (same := top == bottom).any():
-        problem = f"names what `best` does in {where(same)}"
-        columns["worst"].refuse(problem, "the worst is another item; leave those rows out")
+    expected = "the worst is another item; leave those rows out"
+    refuse_where(columns["worst"], top == bottom, "names what `best` does", expected)
     row, position = np.nonzero(items >= 0)
     item = items[row, position]
     place = np.where(item == top[row], 1, np.where(item == bottom[row], -1, 0))
@@ -725,10 +720,9 @@ def _with_worst(column: Column | None, ranking: Codes, names: Names, place: Code
         "marks an item that has a rank": (mark == 1) & (place > 0),
         "marks several items as the worst": several,
     }
+    expected = "it must be 1 for one item without a rank at most, and 0 or nothing for the others"
     for problem, wrong in problems.items():
-        if wrong.any():
-            expected = "it must be 1 for one item without a rank at most, and 0 or nothing"
-            column.refuse(f"{problem} in {where(wrong)}", f"{expected} for the others")
+        refuse_where(column, wrong, problem, expected)
     return np.where(mark == 1, -1, place).astype(np.int32)
 
 
@@ -738,8 +732,8 @@ def _check_unranked(unranked: Any, lacking: Mask) -> None:
     if not known and (unranked is not None or lacking.any()):
         problem = "is unknown"
         if unranked is None:
-            problem = "does not say what becomes of the items that rankings leave out, in"
-            problem += f" {where(lacking)}"
+            problem = "does not say what becomes of the items that rankings leave out,"
+            problem += f" in {where(lacking)}"
         expected = "'below': they were offered, and come below all that have a place; 'not offered'"
         expected += ": they were not to be ranked, as drivers who were not in a race"
         line = "unranked='below'"
@@ -749,13 +743,12 @@ def _check_unranked(unranked: Any, lacking: Mask) -> None:
 def _placed(column: Column, ranking: Codes) -> Codes:
     """Place of each row in its ranking by a column of ranks, 0 where that is empty."""
     score = read_numbers(column)
-    if (below := score < 1).any():
-        column.refuse(
-            f"gives the rank {score[np.argmax(below)]:g} in {where(below)}",
-            "ranks begin with 1, the best: leave the rank of an item without a place empty (as of a"
-            " driver who did not finish), or add 1 to all where they begin with 0",
-            f"frame[{column.name!r}] = frame[{column.name!r}].where(frame[{column.name!r}] >= 1)",
-        )
+    column.refuse_rows(
+        score < 1,
+        "ranks begin with 1, the best: leave the rank of an item without a place empty (as of a"
+        " driver who did not finish), or add 1 to all where they begin with 0",
+        f"frame[{column.name!r}] = frame[{column.name!r}].where(frame[{column.name!r}] >= 1)",
+    )
     place = pd.Series(score).groupby(ranking).rank(method="min")
     return place.fillna(0).to_numpy(np.int32)
 
@@ -781,10 +774,8 @@ def _coded(
     table = np.stack(codes, axis=1)
     ordered = np.sort(table[:, : len(cells)], axis=1)
     again = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
-    if again.any():
-        problem = f"has {names[ordered[:, 1:][again][0]]!r} twice in {where(again.any(1))}"
-        expected = "a row names an item once; correct those rows, or leave them out"
-        refuse_data(cells[0].role, problem=problem, expected=expected)
+    expected = "a row names an item once; correct those rows, or leave them out"
+    refuse_where(cells[0].role, again.any(1), "has an item twice", expected)
     return table, names
 
 
@@ -792,10 +783,9 @@ def in_places(cells: Sequence[Column], known: Iterable[Any] | None) -> tuple[Set
     """Code of the item in each place of each ranking, −1 for none, and the names."""
     table, names = _coded(cells, known)
     late = (table[:, 1:] >= 0) & (table[:, :-1] < 0)
-    if late.any():
-        at = int(np.argmax(late.any(0)))
-        problem = f"has an item, and column {cells[at].name!r} before it has none, in"
-        cells[at + 1].refuse(f"{problem} {where(late[:, at])}", "only the last may be empty")
+    for wrong, before, column in zip(late.T, cells, cells[1:], strict=False):
+        problem = f"has an item, and column {before.name!r} before it has none,"
+        refuse_where(column, wrong, problem, "only the last may be empty")
     return table, names
 
 

@@ -179,13 +179,8 @@ class Reader:
     shapes : tuple of tuple of str
         Roles that a table must have, one tuple for each shape of table; by default the keyword
         parameters that have no default.
-    steps : tuple of callable
-        What follows: ``step(data, frame, *, ...)`` gives the data again.
     may_be_empty : tuple of str
         Roles whose columns need not have a value in every row.
-    bad_rows : callable, optional
-        ``bad_rows(frame, columns)`` gives the reason and a boolean array of rows that are complete
-        and hold no judgement.
     part_of : str
         Role that names the judgement that a row is a part of.
     on_request : str
@@ -194,9 +189,7 @@ class Reader:
 
     read: Callable[..., Judgements]
     shapes: tuple[tuple[str, ...], ...] = ()
-    steps: tuple[Callable[..., Any], ...] = ()
     may_be_empty: tuple[str, ...] = ()
-    bad_rows: Callable[[Any, Mapping[str, str]], tuple[str, np.ndarray]] | None = None
     part_of: str = ""
     on_request: str = ""
 

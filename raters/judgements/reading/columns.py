@@ -193,15 +193,26 @@ def _check_headings(columns: Sequence[Column]) -> None:
     if all(column.name in column.values for column in columns):
         own = [column.code == column.values.index(column.name) for column in columns]
         rows, name = np.logical_and.reduce(own), columns[0].name
-        if rows.any():
-            problem = f"holds its own name in {where(rows)}, as the other columns do"
-            expected = "remove the headings of a file that was put behind another"
-            columns[0].refuse(problem, expected, f"frame = frame[frame[{name!r}] != {name!r}]")
+        expected = "remove the headings of a file that was put behind another"
+        line = f"frame = frame[frame[{name!r}] != {name!r}]"
+        refuse_where(
+            columns[0], rows, "holds its own name, as the other columns do,", expected, line
+        )
 
 
 def where(rows: Mask) -> str:
     """The first of some rows, and how many there are, in words."""
     return f"row {int(np.argmax(rows))} (counted from 0; {int(rows.sum())} such row(s))"
+
+
+def refuse_where(
+    of: Column | str, wrong: Mask, problem: str, expected: str, instead: str | None = None
+) -> None:
+    """Raise a `DataError` about a column or a parameter for the first of some rows."""
+    if wrong.any():
+        subject = (of,) if isinstance(of, str) else (of.role, of.name)
+        problem = f"{problem} in {where(wrong)}"
+        refuse_data(*subject, problem=problem, expected=expected, instead=instead)
 
 
 def repeated(*codes: Codes) -> Mask:
