@@ -903,7 +903,9 @@ class Judgements(Tabled):
         """The data that a result was fitted to."""
         check_result(result)
         try:
-            data = cls._within(result)
+            groups = [result[name].data_vars.items() for name in ("observed_data", "constant_data")]
+            stored = {str(name): one.values for name, one in itertools.chain(*groups)}
+            data = cls._within(stored, result.attrs)
             if not data.has_answers:
                 raise ValueError("it has no outcomes")
         except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -915,18 +917,15 @@ class Judgements(Tabled):
         return data
 
     @classmethod
-    def _within(cls, result: Any) -> Self:
-        return cls.unpack(cls._arrays_in(result), result.attrs)
+    def _within(cls, stored: Mapping[str, Any], attrs: Mapping[str, Any]) -> Self:
+        """The judgements of the arrays and the attributes that a result holds."""
+        return cls.unpack(cls._arrays_in(stored), attrs)
 
     @classmethod
-    def _arrays_in(cls, result: Any) -> dict[str, Shaped[np.ndarray, " ..."]]:
+    def _arrays_in(cls, stored: Mapping[str, Any]) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Arrays of the fields that a result holds."""
-        arrays = {}
-        for name in cls.arrays():
-            group = result["observed_data" if name == cls.answer else "constant_data"]
-            if (stored := cls._stored(name)) in group:
-                arrays[name] = np.asarray(group[stored].values)
-        return arrays
+        names = {name: cls._stored(name) for name in cls.arrays()}
+        return {name: stored[key] for name, key in names.items() if key in stored}
 
 
 def _plain(numbers: Any) -> Shaped[np.ndarray, " row"]:

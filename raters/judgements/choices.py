@@ -434,13 +434,13 @@ class Choices(OfferedSets):
         return pd.DataFrame(columns)
 
     @classmethod
-    def _arrays_in(cls, result: Any) -> dict[str, Any]:
-        arrays = super()._arrays_in(result)
-        if (codes := result["constant_data"].get("alternative_code")) is None:
+    def _arrays_in(cls, stored: Mapping[str, Any]) -> dict[str, Any]:
+        arrays = super()._arrays_in(stored)
+        if "alternative_code" not in stored:
             return arrays
         # Results had a row for each alternative of each set.
-        group = np.asarray(result["constant_data"]["set_code"])
-        return arrays | _in_sets(group, arrays | {"offered": np.asarray(codes)})
+        rows = arrays | {"offered": stored["alternative_code"]}
+        return arrays | _in_sets(stored["set_code"], rows)
 
 
 # ---------------------------------------------------------------- reading

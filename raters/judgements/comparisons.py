@@ -340,12 +340,9 @@ class Comparisons(Judgements):
         ranked, item_names = in_places(columns.lists["places"], items)
         who, annotator_names = rankers(columns, annotators)
         row, place = np.nonzero(ranked >= 0)
-        one, two = _pairs_within(row, "places")
-        if not len(one):
-            problem = "holds no ranking of two items, so there is nothing to compare"
-            listed = [column.name for column in columns.lists["places"]]
-            refuse_data("places", listed, problem, "give the columns of all places")
-        item, first = ranked[row, place], (place[one] < place[two]).astype(np.float32)
+        item = ranked[row, place]
+        one, two = _pairs_within(row, item, "places")
+        first = (place[one] < place[two]).astype(np.float32)
         votes = item[one], item[two], who[row[one]], first, np.ones_like(first)
         return cls(*votes, item_names, annotator_names).aggregate()
 
@@ -409,13 +406,7 @@ class Comparisons(Judgements):
         codes, item_names = columns.codes("item", items)
         score = read_ratings(columns["rating"])
         who, annotator_names = columns.annotators(annotators, "gave one rating")
-        one, two = _pairs_within(who, "rating")
-        one, two = (side[codes[one] != codes[two]] for side in (one, two))
-        if len(one) == 0:
-            columns["rating"].refuse(
-                "leaves nothing to compare, as no annotator rated two different items",
-                "an annotator must rate two items; name the column that says who rated",
-            )
+        one, two = _pairs_within(who, codes, "rating")
         wins = np.where(score[one] == score[two], 0.5, score[one] > score[two]).astype(np.float32)
         keep = _kept(wins, ties, rating)
         one, two, wins = one[keep], two[keep], wins[keep]
@@ -911,9 +902,9 @@ def _check_items(left: Codes, right: Codes, names: Names, columns: tuple[Column,
 
 
 def _pairs_within(
-    group: Codes, role: str
+    group: Codes, item: Codes, role: str
 ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
-    """All pairs of rows of the same group."""
+    """All pairs of rows of the same group that are about different items."""
     sizes = np.bincount(group).astype(np.int64)
     if (pairs := int((sizes * (sizes - 1) // 2).sum())) > _MAX_PAIRS:
         expected = f"at most {_MAX_PAIRS:,} are made: take fewer annotators, or items of each"
@@ -924,4 +915,9 @@ def _pairs_within(
         rows = order[starts[sizes == size][:, None] + np.arange(size)]
         pieces.append(rows[:, np.stack(np.triu_indices(size, 1))].transpose(1, 0, 2).reshape(2, -1))
     one, two = np.concatenate(pieces, axis=1)
-    return one, two
+    differ = item[one] != item[two]
+    if not differ.any():
+        problem = "leaves nothing to compare, as nobody ranked or rated two different items"
+        expected = "name the columns of all places, or the column that says who rated"
+        refuse_data(role, problem=problem, expected=expected)
+    return one[differ], two[differ]

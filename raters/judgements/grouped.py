@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Self
@@ -15,7 +16,7 @@ from raters.errors import DataError, refuse_data
 from raters.errors.validation import checked, one_of, places
 from raters.judgements.base import Judgements
 from raters.judgements.counts import Codes, pad_to
-from raters.judgements.names import Names, match_names, names_from_json
+from raters.judgements.names import Names, match_names
 
 
 class Grouped(Judgements):
@@ -222,7 +223,7 @@ class Grouped(Judgements):
         """Arrays as a result stores them; the code of each row's group in place of `group`."""
         groups = super().groups()
         constant = groups["constant_data"]
-        del constant["group"], constant["unit_code_code"]
+        del constant["group"], constant[self._stored("unit_code")]
         constant[f"{self.unit}_code"] = (self.row,), np.array(self.codes(self.unit))
         units = {"unit": self.unit}
         of_units = {
@@ -241,12 +242,10 @@ class Grouped(Judgements):
         return whole._evened() if judgements.even else whole
 
     @classmethod
-    def _within(cls, result: Any) -> Self:
-        codes = np.asarray(result["constant_data"][f"{cls.unit}_code"].values)
-        arrays = cls._arrays_in(result) | {"group": codes}
-        num_units = len(names_from_json(result.attrs[cls.names[cls.unit]]))
-        arrays["unit_code"] = np.arange(num_units, dtype=np.int32)
-        return cls.unpack(arrays, result.attrs)
+    def _within(cls, stored: Mapping[str, Any], attrs: Mapping[str, Any]) -> Self:
+        codes = np.arange(len(json.loads(attrs[cls.names[cls.unit]])), dtype=np.int32)
+        groups = {"group": stored[f"{cls.unit}_code"], cls._stored("unit_code"): codes}
+        return super()._within({**stored, **groups}, attrs)
 
 
 def _most(group: Any) -> int:

@@ -16,7 +16,7 @@ from raters.errors.validation import boolean, checked, one_of
 from raters.judgements import row_columns
 from raters.judgements.answers import Answers
 from raters.judgements.connection import judges_by_part, warn_of_parts
-from raters.judgements.counts import Codes, Numbers
+from raters.judgements.counts import Codes
 from raters.judgements.grouped import Grouped
 from raters.judgements.names import (
     Names,
@@ -41,8 +41,8 @@ from raters.judgements.reading.columns import (
     place,
     read_columns,
     read_numbers,
+    refuse_where,
     repeated,
-    where,
 )
 from raters.judgements.roles import number_of, of_axes, same_as, static
 
@@ -244,9 +244,16 @@ class Labels(Grouped, Answers):
         if family_names:
             family_codes = one_each(who, table["family"], of_annotator, annotator_names)
             of_annotator = family_codes.astype(np.int32)
-        names = item_names, annotator_names
-        keep, number = _settle_repeats((of, who), names, table.counts(), repeats)
+        number, keep = table.counts(), np.ones(len(of), bool)
+        if repeats != "keep":
+            several = repeated(of, who) | (np.asarray(0 if number is None else number) > 1)
+            if repeats == "error":
+                problem = "does not allow that an annotator labels an item more than once,"
+                expected = "'keep' counts every label, 'drop' keeps the first"
+                refuse_where("repeats", several, problem, expected)
+            number, keep = None, ~repeated(of, who)
         fields = row_columns.fields([one.rows(keep) for one in table.lists["columns"]], more)
+        number = None if number is None or np.all(number == 1) else number
         rows = {"annotator": who[keep], "label": given[keep], "count": number}
         labels = cls.of_all(
             of[keep],
@@ -539,28 +546,6 @@ def _check_truths(labels: Sequence[Any], truths: Sequence[Any] = ()) -> None:
             expected = "spell them alike; if they are two classes, name all classes"
             line = f"classes=[{name!r}, {meant!r}, ...]"
             refuse_data("truth", name, problem, expected, instead=line)
-
-
-# ------------------------------------------------------------------ what rows say together
-
-
-def _settle_repeats(
-    codes: Sequence[Codes], names: Sequence[Names], count: Numbers | None, repeats: Repeats
-) -> tuple[Int[np.ndarray, " kept"], Float[np.ndarray, " kept"] | None]:
-    """Rows to keep, and their counts."""
-    item, who = codes
-    rows = np.arange(len(item))
-    if repeats == "keep":
-        return rows, None if count is None or np.all(count == 1) else count
-    again = repeated(item, who)
-    several = again if count is None else again | (count > 1)
-    if repeats == "error" and several.any():
-        row = int(np.argmax(several))
-        problem = f"does not allow that annotator {names[1][who[row]]!r} labels item"
-        problem += f" {names[0][item[row]]!r} more than once, in {where(several)}"
-        expected = "'keep' counts every label, 'drop' keeps the first"
-        refuse_data("repeats", "error", problem, expected)
-    return rows[~again], None
 
 
 def known_truth(
