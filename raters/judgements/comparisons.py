@@ -17,7 +17,7 @@ from raters.errors.validation import boolean, checked, finite, one_of
 from raters.judgements import row_columns
 from raters.judgements.base import PIECE, Judgements
 from raters.judgements.connection import is_even, is_separated, merged
-from raters.judgements.counts import Codes, Mask, Numbers, Tallies, exact
+from raters.judgements.counts import Codes, Mask, Numbers, Tallies, exact, pairs_within
 from raters.judgements.names import (
     Names,
     check_text,
@@ -30,7 +30,7 @@ from raters.judgements.names import (
     warn_data,
     warn_of_each,
 )
-from raters.judgements.rankings import in_places, rankers, wide_columns
+from raters.judgements.rankings import in_places, wide_columns
 from raters.judgements.reading import features as feature_reading
 from raters.judgements.reading.columns import (
     Column,
@@ -338,7 +338,7 @@ class Comparisons(Judgements):
         """
         columns = wide_columns(frame, places, "places", 2, annotator=annotator)
         ranked, item_names = in_places(columns.lists["places"], items)
-        who, annotator_names = rankers(columns, annotators)
+        who, annotator_names = columns.annotators(annotators, each=range(columns.rows))
         row, place = np.nonzero(ranked >= 0)
         item = ranked[row, place]
         one, two = _pairs_within(row, item, "places")
@@ -909,12 +909,8 @@ def _pairs_within(
     if (pairs := int((sizes * (sizes - 1) // 2).sum())) > _MAX_PAIRS:
         expected = f"at most {_MAX_PAIRS:,} are made: take fewer annotators, or items of each"
         refuse_data(role, problem=f"would become {pairs:,} comparisons", expected=expected)
-    order, starts = np.argsort(group, kind="stable"), np.cumsum(sizes) - sizes
-    pieces = []
-    for size in np.unique(sizes):  # One set of positions serves all groups of a size.
-        rows = order[starts[sizes == size][:, None] + np.arange(size)]
-        pieces.append(rows[:, np.stack(np.triu_indices(size, 1))].transpose(1, 0, 2).reshape(2, -1))
-    one, two = np.concatenate(pieces, axis=1)
+    order = np.argsort(group, kind="stable")
+    one, two = (order[side] for side in pairs_within(group[order], _MAX_PAIRS))
     differ = item[one] != item[two]
     if not differ.any():
         problem = "leaves nothing to compare, as nobody ranked or rated two different items"

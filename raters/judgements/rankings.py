@@ -37,7 +37,6 @@ from raters.judgements.names import (
 from raters.judgements.reading.columns import (
     Column,
     Columns,
-    check_no_annotators,
     column_name,
     matching,
     one_each,
@@ -214,7 +213,7 @@ class Rankings(OfferedSets):
         columns = read_columns(frame, roles, empty=empty, part_of=ranking, **others)
         of, names = columns.codes("ranking")
         what, item_names = columns.codes("item", items)
-        who, annotator_names = rankers(columns, annotators, names)
+        who, annotator_names = columns.annotators(annotators, each=names)
         if annotator is not None and repeated(of, what).any():
             # Each annotator ranks the items of a text.
             each, of = np.unique(np.stack([of, who], 1), axis=0, return_inverse=True)
@@ -288,7 +287,8 @@ class Rankings(OfferedSets):
         columns = wide_columns(frame, places, "places", 1, **others)
         in_place, item_names = in_places(columns.lists["places"], items)
         row, column = np.nonzero(in_place >= 0)
-        cells, by = (row, in_place[row, column], column + 1), rankers(columns, annotators)
+        cells = row, in_place[row, column], column + 1
+        by = columns.annotators(annotators, each=range(columns.rows))
         number = len(in_place), item_names
         return cls._of(cells, *number, by, columns.counts(), unranked, "places", aggregate)
 
@@ -355,7 +355,7 @@ class Rankings(OfferedSets):
         others = {"annotator": annotator, "count": count}
         columns = wide_columns(frame, offered, "offered", 2, **named, **others)
         cells, item_names = _best_and_worst(columns, items)
-        by = rankers(columns, annotators)
+        by = columns.annotators(annotators, each=range(columns.rows))
         number = columns.rows, item_names
         return cls._of(cells, *number, by, columns.counts(), "not offered", "best", aggregate)
 
@@ -787,14 +787,3 @@ def in_places(cells: Sequence[Column], known: Iterable[Any] | None) -> tuple[Set
         problem = f"has an item, and column {before.name!r} before it has none,"
         refuse_where(column, wrong, problem, "only the last may be empty")
     return table, names
-
-
-def rankers(
-    columns: Columns, known: Iterable[Any] | None, each: Names | None = None
-) -> tuple[Codes, Names]:
-    """Codes and names of who gave each ranking; else those of the rankings, maybe the rows."""
-    if "annotator" in columns:
-        return columns.codes("annotator", known)
-    check_no_annotators(known)
-    names = tuple(range(columns.rows)) if each is None else each
-    return np.arange(len(names), dtype=np.int32), names

@@ -7,7 +7,7 @@ import pytest
 
 import raters as rt
 from raters.errors import DataError, DataWarning
-from raters.judgements.patterns import Patterns
+from raters.judgements.grouped import Patterns
 from tests.refusals import raises_about
 
 LONG = {
