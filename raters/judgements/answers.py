@@ -13,29 +13,14 @@ from jaxtyping import Float, Int
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean
+from raters.judgements import names as naming
 from raters.judgements import scanned
 from raters.judgements.base import Judgements
 from raters.judgements.connection import judges_by_part, warn_of_parts
 from raters.judgements.counts import Codes, Numbers, exact
-from raters.judgements.names import (
-    Names,
-    encode_names,
-    meaning,
-    name_list,
-    name_text,
-    shorten,
-    warn_data,
-    warn_of_each,
-)
-from raters.judgements.reading.columns import (
-    Column,
-    Columns,
-    column_name,
-    column_names,
-    matching,
-    read_columns,
-    read_ratings,
-)
+from raters.judgements.names import Names
+from raters.judgements.reading import columns as reading
+from raters.judgements.reading.columns import Column, Columns, read_columns
 from raters.judgements.roles import number_of, same_as, static
 
 _OPTIONAL = ("annotator", "count")
@@ -99,7 +84,7 @@ class Answers(Judgements):
         alike = (used.sum(1) > 0) & ((used > 0).sum(1) == 1)
         how = "right by all, or by nobody" if self.answer_scale == "binary" else "alike by all"
         sentence = f"item(s) were answered {how}: the prior alone bounds their difficulty"
-        warn_of_each(self._unused() | {sentence: (self.coords["item"], alike)})
+        naming.warn_of_each(self._unused() | {sentence: (self.coords["item"], alike)})
 
     def _unused(self) -> dict[str, tuple[Any, ...]]:
         """Names without a judgement, by a sentence."""
@@ -597,9 +582,9 @@ class Ratings(OnScale):
         used = self.answers_by("annotator")
         same = (used.sum(1) >= _SAME) & ((used > 0).sum(1) == 1)
         sentence = "annotator(s) put every item on one level, which tells no item from another"
-        warn_of_each(self._unused() | {sentence: (self.annotators, same)})
+        naming.warn_of_each(self._unused() | {sentence: (self.annotators, same)})
         if self.levels == (0, 1):
-            warn_data(
+            naming.warn_data(
                 "all ratings are 0 or 1; where they say whether somebody was right, read them as"
                 " responses of persons to items: rt.Responses.from_frame(frame, person=...,"
                 " item=..., correct=...)"
@@ -628,9 +613,9 @@ def _coded(cls: Any, columns: Columns, known: Mapping[str, Any]) -> dict[str, An
 
 def _wide(frame: Any, role: str, name: Any, columns: Sequence[str] | None) -> Columns:
     """Column of the rows of a wide table, and those of its cells, in the order of the table."""
-    column_name(role, name)
-    there = {one: place for place, one in enumerate(column_names(frame))}
-    listed = list(there) if columns is None else matching(frame, columns, "columns")
+    reading.column_name(role, name)
+    there = {one: place for place, one in enumerate(reading.column_names(frame))}
+    listed = list(there) if columns is None else reading.matching(frame, columns, "columns")
     cells = sorted({one for one in listed if one != name}, key=lambda one: there.get(one, -1))
     read = read_columns(frame, {role: name}, several={"columns": cells}, empty=("columns",))
     if not any(column.values for column in read.lists["columns"]):
@@ -644,7 +629,7 @@ def _levels(
 ) -> tuple[list[Codes], Names]:
     """Codes of columns of ratings, −1 where they are empty, and the levels from the lowest."""
     if known is not None:
-        codes, names = encode_names(columns, name_list(known, "levels"), "level")
+        codes, names = naming.encode_names(columns, naming.name_list(known, "levels"), "level")
     else:
         every = np.concatenate(numbers := [_ratings(column) for column in columns])
         each = np.unique(every[~np.isnan(every)])
@@ -652,7 +637,7 @@ def _levels(
             each = _evenly_spaced(columns[0], each)
         if whole := bool((each == np.round(each)).all()):
             _warn_of_gaps(each.astype(int))
-        names = tuple(int(one) if whole else name_text(float(one)) for one in each)
+        names = tuple(int(one) if whole else naming.name_text(float(one)) for one in each)
         step = (each[-1] - each[0]) / max(len(each) - 1, 1)
         places = [
             np.rint((one - each[0]) / step) if is_fine else np.searchsorted(each, one)
@@ -686,7 +671,7 @@ def _evenly_spaced(column: Column, numbers: Numbers) -> Numbers:
         )
         problem += " most are in a small part of the scale"
         column.refuse(problem, "leave out those far from the others", "levels=range(101)")
-    warn_data(
+    naming.warn_data(
         f"{len(numbers):,} different ratings are put on the nearest of {_STEPS + 1} levels from"
         f" {lowest:g} to {highest:g}"
     )
@@ -695,7 +680,7 @@ def _evenly_spaced(column: Column, numbers: Numbers) -> Numbers:
 
 def _ratings(column: Column) -> Numbers:
     try:
-        return read_ratings(column)
+        return reading.read_ratings(column)
     except DataError as error:
         expected = "ratings are numbers, or levels whose order is given, the lowest first"
         column.refuse(error.problem, expected, "levels=['poor', 'fair', 'good']")
@@ -712,8 +697,8 @@ def _warn_of_gaps(levels: Int[np.ndarray, " level"]) -> None:
         return  # such as 1, 10, 100: no level seems to be left out
     unused = [level for level in whole if level not in levels]
     by = "" if step == 1 else f", {step}"
-    warn_data(
-        f"nothing is on the level(s) {shorten(unused)} of the scale from {levels[0]} to"
+    naming.warn_data(
+        f"nothing is on the level(s) {naming.shorten(unused)} of the scale from {levels[0]} to"
         f" {levels[-1]}, so that those beside are taken for neighbours; where the scale has them,"
         f" write levels=range({whole[0]}, {whole[-1] + 1}{by})"
     )
@@ -722,7 +707,9 @@ def _warn_of_gaps(levels: Int[np.ndarray, " level"]) -> None:
 def right(column: Column) -> Numbers:
     """A column of responses as 1 for right and 0 for wrong."""
     truth: dict[Any, float] = {Decimal(1): 1.0, Decimal(0): 0.0}
-    numbers = [truth.get(meaning(name_text(value)), np.nan) for value in column.values]
+    numbers = [
+        truth.get(naming.meaning(naming.name_text(value)), np.nan) for value in column.values
+    ]
     values: np.ndarray = np.array([*numbers, np.nan], np.float32)[column.code]
     column.refuse_rows(
         np.isnan(values) & (column.code >= 0),

@@ -18,23 +18,11 @@ from jaxtyping import Bool, Float, Int, Num, Shaped
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import at_most, boolean, checked, finite, one_of, places, whole
+from raters.judgements import names as naming
 from raters.judgements import row_columns
 from raters.judgements.counts import Codes, Mask, Numbers, Tallies, exact, ranks
 from raters.judgements.display import Tabled
-from raters.judgements.names import (
-    Names,
-    check_names,
-    check_result,
-    counted,
-    loosely,
-    match_names,
-    name_text,
-    names_array,
-    names_to_json,
-    plural,
-    shorten,
-    staying,
-)
+from raters.judgements.names import Names
 from raters.judgements.reading.features import in_units_of_users, no_features, scaled_as
 
 # Rows at a time where a pass over all of them would need arrays as large as the data.
@@ -160,7 +148,7 @@ class Judgements(Tabled):
     ) -> tuple[Shaped[np.ndarray, " name"], Float[np.ndarray, "draw name row"]]:
         """Names of the answers, and a table of the `listed_answers` by name."""
         answers, axis = self.listed_answers(), self.axes.get(self.answer)
-        return answers if axis is None else names_array(self.coords[axis])[answers], table
+        return answers if axis is None else naming.names_array(self.coords[axis])[answers], table
 
     def answer_words(self, row: int) -> dict[str, float]:
         """Words for the outcomes of one question: names behind codes, or outcomes as text."""
@@ -168,18 +156,24 @@ class Judgements(Tabled):
         answers = self.answers().tolist()
         names = self.coords.get(self.axes.get(self.answer, ""), range(0))
         words = [names[int(answer)] for answer in answers] if self.answer in self.axes else answers
-        return {name_text(word): float(one) for word, one in zip(words, answers, strict=True)}
+        return {
+            naming.name_text(word): float(one) for word, one in zip(words, answers, strict=True)
+        }
 
     def outcome_of(self, row: int, answer: Any) -> float | None:
         """Outcome that an answer in words stands for."""
         logical = isinstance(answer, (bool, np.bool_)) and self.answer not in self.axes
         if logical or not isinstance(answer, (str, int, float, np.number, np.bool_)):
             return None
-        text, words = name_text(answer), self.answer_words(row)
+        text, words = naming.name_text(answer), self.answer_words(row)
         for spelled in (text, text.strip()):
             if spelled in words:
                 return words[spelled]
-        alike = {word: value for word, value in words.items() if loosely(word) == loosely(text)}
+        alike = {
+            word: value
+            for word, value in words.items()
+            if naming.loosely(word) == naming.loosely(text)
+        }
         if len(set(alike.values())) > 1:
             refuse_data("answer", answer, f"may be each of {list(alike)}", "write one of these")
         return next(iter(alike.values()), None)
@@ -260,13 +254,13 @@ class Judgements(Tabled):
         if traced or not isinstance(judge, (np.ndarray, jax.Array)) or judge.ndim != 1:
             return f"{type(self).__name__}(...)"  # a tree of something else, or traced
         number = self.num_judgements if self.has_answers else self.num_rows
-        sizes = [counted(number, "judgement" if self.has_answers else "question")]
+        sizes = [naming.counted(number, "judgement" if self.has_answers else "question")]
         if number != self.num_rows:
-            sizes[0] += f" in {counted(self.num_rows, 'row')}"
+            sizes[0] += f" in {naming.counted(self.num_rows, 'row')}"
         fields = {field: axis for axis, field in reversed(list(self.names.items()))}
         for field, axis in reversed(fields.items()):
             size = self.num_units if axis == self.unit else len(getattr(self, field))
-            sizes += [counted(size, axis.replace("_", " "))] if size else []
+            sizes += [naming.counted(size, axis.replace("_", " "))] if size else []
         return f"{type(self).__name__}({', '.join(sizes)})"
 
     def _head(self) -> pd.DataFrame:
@@ -366,7 +360,7 @@ class Judgements(Tabled):
             axis = self.axis_of(column)
             if axis is None or column == self.answer or getattr(self, column) is None:
                 continue
-            names, of_unit = names_array(self.coords[axis]), axis == self.unit
+            names, of_unit = naming.names_array(self.coords[axis]), axis == self.unit
             codes = np.asarray(self.codes(axis) if of_unit else getattr(self, column))
             named = names[codes]
             if codes.ndim > 1:
@@ -554,7 +548,7 @@ class Judgements(Tabled):
                 codes = getattr(self, column)
                 if codes is not None and not self.of_judges(column):
                     role = axis.removeprefix("true_")
-                    changes[column] = match_names(codes, present, known, role)
+                    changes[column] = naming.match_names(codes, present, known, role)
             changes[self.names[axis]] = known
         if self.judge in axes:
             columns = [name for name in self.arrays() if self.of_judges(name)]
@@ -576,7 +570,7 @@ class Judgements(Tabled):
         present, field = tuple(self.coords[axis]), self.names[axis]
         if present == tuple(names):
             return self
-        code = match_names(np.arange(len(present)), present, names, axis)
+        code = naming.match_names(np.arange(len(present)), present, names, axis)
         same = [other for other, its in self.names.items() if its == field]
         # Next states are states.
         along = {**dict.fromkeys(same, code), f"next_{axis}": code} | self._unit_places(axis, code)
@@ -620,7 +614,7 @@ class Judgements(Tabled):
     def check(self) -> None:
         """Raise unless columns fit together: lengths, codes, counts, possible outcomes."""
         for axis, name in self.names.items():
-            check_names(getattr(self, name), name, axis)
+            naming.check_names(getattr(self, name), name, axis)
         for name in self.statics():
             if isinstance(self.__dataclass_fields__[name].default, bool):
                 boolean(name, getattr(self, name))
@@ -638,7 +632,7 @@ class Judgements(Tabled):
             return
         answers = np.asarray(self.answers(), float)
         outcome = np.asarray(getattr(self, self.answer), float)
-        wrong, words = ~np.isin(outcome, answers), f"one of {shorten(answers, 10)}"
+        wrong, words = ~np.isin(outcome, answers), f"one of {naming.shorten(answers, 10)}"
         if self.summed:
             least, most = answers.min() * count, answers.max() * count
             by_column = outcome.T
@@ -825,9 +819,11 @@ class Judgements(Tabled):
         DataError
             When a name is not that of a judge, or no judgement would be left.
         """
-        stays = staying(self.judges, names, self.judge)
+        stays = naming.staying(self.judges, names, self.judge)
         if not self.judgements_by(self.judge)[stays].any():
-            problem = f"holds all {plural(self.judge)} with judgements, so none would be left"
+            problem = (
+                f"holds all {naming.plural(self.judge)} with judgements, so none would be left"
+            )
             refuse_data("names", problem=problem, expected="keep at least one who gave some")
         column, code = self.code_columns(self.judge)[0], (np.cumsum(stays) - 1).astype(np.int32)
         part = self.rows(stays[np.asarray(getattr(self, column))])
@@ -848,7 +844,7 @@ class Judgements(Tabled):
         weight, answer = np.asarray(self.weight), self.answer
         if not self.has_answers or answer in self.axes:
             if self.has_answers:
-                names = names_array(self.coords[self.axes[answer]])
+                names = naming.names_array(self.coords[self.axes[answer]])
                 columns[answer] = names[np.asarray(getattr(self, answer))]
             columns["count"] = weight.astype(np.int64)
             return columns[weight > 0].reset_index(drop=True)
@@ -871,7 +867,7 @@ class Judgements(Tabled):
         """Names and flags as text, which `unpack` reads."""
         values = {name: getattr(self, name) for name in self.statics()}
         return {
-            name: names_to_json(value) if isinstance(value, tuple) else json.dumps(value)
+            name: naming.names_to_json(value) if isinstance(value, tuple) else json.dumps(value)
             for name, value in values.items()
         }
 
@@ -901,7 +897,7 @@ class Judgements(Tabled):
     @classmethod
     def from_result(cls, result: Any) -> Self:
         """The data that a result was fitted to."""
-        check_result(result)
+        naming.check_result(result)
         try:
             groups = [result[name].data_vars.items() for name in ("observed_data", "constant_data")]
             stored = {str(name): one.values for name, one in itertools.chain(*groups)}

@@ -13,37 +13,16 @@ from jaxtyping import Float, Int
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked, one_of
+from raters.judgements import names as naming
 from raters.judgements import row_columns
 from raters.judgements.answers import Answers
 from raters.judgements.connection import judges_by_part, warn_of_parts
 from raters.judgements.counts import Codes
 from raters.judgements.grouped import Grouped
-from raters.judgements.names import (
-    Names,
-    alike,
-    ascii_shown,
-    check_once,
-    in_order,
-    meaning,
-    name_list,
-    name_text,
-    shorten,
-    warn_data,
-    warn_of_each,
-    warn_of_near,
-)
+from raters.judgements.names import Names
+from raters.judgements.reading import columns as reading
 from raters.judgements.reading import features as feature_reading
-from raters.judgements.reading.columns import (
-    Column,
-    Columns,
-    is_column,
-    one_each,
-    place,
-    read_columns,
-    read_numbers,
-    refuse_where,
-    repeated,
-)
+from raters.judgements.reading.columns import Column, Columns, read_columns
 from raters.judgements.roles import number_of, of_axes, same_as, static
 
 Repeats = Literal["keep", "drop", "error"]
@@ -239,19 +218,20 @@ class Labels(Grouped, Answers):
         given, true, class_names = _classes(table["label"], gold, classes)
         known = None
         if gold is not None and true is not None:
-            known = one_each(of, gold, true, item_names).astype(np.int32)
+            known = reading.one_each(of, gold, true, item_names).astype(np.int32)
         of_annotator, family_names = table.codes("family")
         if family_names:
-            family_codes = one_each(who, table["family"], of_annotator, annotator_names)
+            family_codes = reading.one_each(who, table["family"], of_annotator, annotator_names)
             of_annotator = family_codes.astype(np.int32)
         number, keep = table.counts(), np.ones(len(of), bool)
         if repeats != "keep":
-            several = repeated(of, who) | (np.asarray(0 if number is None else number) > 1)
+            again = reading.repeated(of, who)
             if repeats == "error":
                 problem = "does not allow that an annotator labels an item more than once,"
                 expected = "'keep' counts every label, 'drop' keeps the first"
-                refuse_where("repeats", several, problem, expected)
-            number, keep = None, ~repeated(of, who)
+                counted = np.asarray(0 if number is None else number) > 1
+                reading.refuse_where("repeats", again | counted, problem, expected)
+            number, keep = None, ~again
         fields = row_columns.fields([one.rows(keep) for one in table.lists["columns"]], more)
         number = None if number is None or np.all(number == 1) else number
         rows = {"annotator": who[keep], "label": given[keep], "count": number}
@@ -270,7 +250,7 @@ class Labels(Grouped, Answers):
         if described:
             values = np.full((len(item_names), len(described)), np.nan)
             for at, column in enumerate(table.lists["features"]):
-                numbers = one_each(of, column, read_numbers(column), item_names)
+                numbers = reading.one_each(of, column, reading.read_numbers(column), item_names)
                 values[np.unique(of), at] = numbers[np.unique(of)]
             labels = labels.with_features(values, names=described)
         return labels.aggregate() if aggregate else labels
@@ -328,13 +308,13 @@ class Labels(Grouped, Answers):
             "annotator(s) gave no label and keep their prior": (self.annotators, silent),
             "class(es) were never given as a label": (self.classes, total.sum(0) == 0),
         }
-        warn_of_each(sentences)
+        naming.warn_of_each(sentences)
         parts = [part for part in judges_by_part(self) if len(part) > 1]
         real = np.asarray(self.weight) > 0
         pairs = pd.DataFrame({"of": self.group, "by": self.annotator})[real].drop_duplicates()
         is_comparable = self.num_known or pairs["of"].duplicated().any()
         if self.num_labels and not is_comparable:
-            warn_data(
+            naming.warn_data(
                 "no item has labels by two annotators, and no true class is known, so that nothing"
                 " tells right labels from wrong ones: who is right is said by the prior alone"
             )
@@ -517,32 +497,34 @@ def _classes(
     """Codes of the labels and of the truths, and the names of all classes, two or more."""
     groups = [label.values] + ([] if truth is None else [truth.values])
     if known is None:
-        _check_truths(*alike(groups))
-        names = in_order(alike(groups))
+        _check_truths(*naming.alike(groups))
+        names = naming.in_order(naming.alike(groups))
         if len(names) > max(50, len(label) / 2):
             problem = f"holds {len(names):,} different labels in {len(label):,} rows"
-            problem += f" ({shorten(names, 3)})"
+            problem += f" ({naming.shorten(names, 3)})"
             label.refuse(problem, "give a column of classes, or name all classes")
     else:
-        listed = name_list(known, "classes", "classes=['no', 'yes']", ordered=True)
-        names = tuple(alike([*groups, listed])[-1])
+        listed = naming.name_list(known, "classes", "classes=['no', 'yes']", ordered=True)
+        names = tuple(naming.alike([*groups, listed])[-1])
     if len(names) < 2:
         problem = f"are one only: {', '.join(map(repr, names)) or 'none'}"
         expected = "a label is a choice between two or more; name all classes, also those that"
         refuse_data("classes", problem=problem, expected=f"{expected} nobody said")
-    check_once(names, "classes")
-    warn_of_near(names, "classes", as_numbers=True)
+    naming.check_once(names, "classes")
+    naming.warn_of_near(names, "classes", as_numbers=True)
     advice = "correct it, or name it in `classes` as well"
-    label_codes = place(label, names, "classes", advice)
-    return label_codes, None if truth is None else place(truth, names, "classes", advice), names
+    codes = reading.place(label, names, "classes", advice)
+    true = None if truth is None else reading.place(truth, names, "classes", advice)
+    return codes, true, names
 
 
 def _check_truths(labels: Sequence[Any], truths: Sequence[Any] = ()) -> None:
     """Raise for a true class that nobody said, and that differs by its spelling from a label."""
-    by_meaning = {meaning(name_text(name)): name for name in labels}
+    by_meaning = {naming.meaning(naming.name_text(name)): name for name in labels}
     for name in set(truths) - set(labels):
-        if (meant := by_meaning.get(meaning(name_text(name)))) is not None:
-            problem = f"is no label, and is spelled nearly as {ascii_shown(name_text(meant))}"
+        if (meant := by_meaning.get(naming.meaning(naming.name_text(name)))) is not None:
+            near = naming.ascii_shown(naming.name_text(meant))
+            problem = f"is no label, and is spelled nearly as {near}"
             expected = "spell them alike; if they are two classes, name all classes"
             line = f"classes=[{name!r}, {meant!r}, ...]"
             refuse_data("truth", name, problem, expected, instead=line)
@@ -553,7 +535,7 @@ def known_truth(
 ) -> Int[np.ndarray, " item"] | None:
     """True class of each item, −1 if unknown, from a table of two columns or a mapping."""
     if isinstance(table, pd.Series) or (
-        isinstance(table, Mapping) and not any(map(is_column, table.values()))
+        isinstance(table, Mapping) and not any(map(reading.is_column, table.values()))
     ):
         pairs = list(table.items())
         table = {name: [pair[end] for pair in pairs] for end, name in enumerate((item, truth))}
@@ -567,9 +549,11 @@ def known_truth(
     if not gold.values:
         return None
     named = columns["item"].only(gold.code >= 0)
-    code = place(named, items, "items", "leave them out, or name all items when labels are read")
-    true = place(gold, classes, "classes", "name all classes when labels are read")
-    return one_each(code, gold, true, items)
+    code = reading.place(
+        named, items, "items", "leave them out, or name all items when labels are read"
+    )
+    true = reading.place(gold, classes, "classes", "name all classes when labels are read")
+    return reading.one_each(code, gold, true, items)
 
 
 def _record(
@@ -577,8 +561,10 @@ def _record(
 ) -> Float[np.ndarray, "annotator true_class label"]:
     """Counts of labels by annotator and true class, shape (annotator, true class, label)."""
     advice = "leave these rows out, or name all of them when labels are read"
-    who = place(columns["annotator"], annotators, "annotators", advice).astype(np.int64)
-    truth, given = (place(columns[role], classes, "classes", advice) for role in ("truth", "label"))
+    who = reading.place(columns["annotator"], annotators, "annotators", advice).astype(np.int64)
+    truth, given = (
+        reading.place(columns[role], classes, "classes", advice) for role in ("truth", "label")
+    )
     counts, number = columns.counts(), np.zeros((len(annotators), len(classes), len(classes)))
     np.add.at(number, (who, truth, given), 1.0 if counts is None else counts)
     return number

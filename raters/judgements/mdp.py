@@ -15,15 +15,7 @@ from numpy.typing import ArrayLike
 
 from raters.errors import refuse, refuse_data
 from raters.errors.validation import checked, is_number, numbers, whole
-from raters.judgements.names import (
-    check_names,
-    check_once,
-    encode_names,
-    name_list,
-    name_text,
-    shorten,
-    warn_of_each,
-)
+from raters.judgements import names as naming
 from raters.judgements.reading.columns import read_columns, read_numbers, refuse_where, repeated
 from raters.judgements.roles import number_of, static
 
@@ -205,7 +197,7 @@ class MDP:
         listed = tuple(features)
         read = read_columns(frame, columns, several={"features": listed}, probability=probability)
         ends = [read["state"], read["next_state"]]
-        (first, after), state_names = encode_names(ends, states, "state")
+        (first, after), state_names = naming.encode_names(ends, states, "state")
         act, action_names = read.codes("action", actions)
         refuse_where(
             read["next_state"],
@@ -380,7 +372,7 @@ class MDP:
         """Warn of states that are never reached from the start."""
         seen = _reached(_edges_of(self), np.asarray(self.start) > 0)
         sentence = "state(s) are never reached from the start, so that no demonstration is in them"
-        warn_of_each({sentence: (self.states, ~seen)})
+        naming.warn_of_each({sentence: (self.states, ~seen)})
 
     def __repr__(self) -> str:
         if not hasattr(self.transition, "shape"):  # a tree of something else
@@ -402,8 +394,8 @@ def _names(parameter: str, given: Iterable[Any] | None, size: int) -> tuple[Any,
     """Names that are given, as whole numbers or text, or numbers from 0."""
     if given is None:
         return tuple(range(size))
-    listed = name_list(given, parameter, ordered=True)
-    return tuple(name if isinstance(name, int) else name_text(name) for name in listed)
+    listed = naming.name_list(given, parameter, ordered=True)
+    return tuple(name if isinstance(name, int) else naming.name_text(name) for name in listed)
 
 
 # ---------------------------------------------------------------- reading
@@ -441,15 +433,15 @@ def _start_named(start: Any, states: Sequence[Any]) -> Float[np.ndarray, " state
     """Probabilities of the first state from a name, or from a mapping by name."""
     if start is None:
         return None
-    code = {name_text(name): place for place, name in enumerate(states)}
-    weights = start if isinstance(start, Mapping) else {name_text(start): 1.0}
+    code = {naming.name_text(name): place for place, name in enumerate(states)}
+    weights = start if isinstance(start, Mapping) else {naming.name_text(start): 1.0}
     table = np.zeros(len(states))
     for name, weight in weights.items():
-        if name_text(name) not in code or not is_number(weight):
+        if naming.name_text(name) not in code or not is_number(weight):
             problem = f"gives {name!r} the probability {weight!r}"
             expected = "name a state, or give probabilities by name of a state"
             refuse_data("start", start, problem, expected, instead=f"start={states[0]!r}")
-        table[code[name_text(name)]] = weight
+        table[code[naming.name_text(name)]] = weight
     return table
 
 
@@ -657,8 +649,8 @@ def _check_shape(name: str, array: Any, shape: tuple[int, ...], axes: str) -> No
 
 
 def _check_names(parameter: str, names: Any, length: int) -> None:
-    check_names(names, parameter, parameter.removesuffix("_names").removesuffix("s"))
-    check_once(names, parameter)  # Tables name them as text.
+    naming.check_names(names, parameter, parameter.removesuffix("_names").removesuffix("s"))
+    naming.check_once(names, parameter)  # Tables name them as text.
     if len(names) != length:
         problem = f"has {len(names)} names, and the arrays have {length}"
         refuse_data(parameter, problem=problem, expected="give one name for each, in code order")
@@ -716,4 +708,4 @@ def _check_ends(process: MDP) -> None:
 
 
 def _some(names: tuple[Any, ...], which: Bool[np.ndarray, " name"]) -> str:
-    return shorten([names[code] for code in np.flatnonzero(which)])
+    return naming.shorten([names[code] for code in np.flatnonzero(which)])

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int, Num, Shaped
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean
+from raters.judgements import names as naming
 from raters.judgements.choices import Choices
 from raters.judgements.counts import (
     Codes,
@@ -25,27 +26,9 @@ from raters.judgements.counts import (
     ordered_pairs,
     place_within,
 )
-from raters.judgements.names import (
-    Names,
-    encode_names,
-    names_array,
-    shorten,
-    shown,
-    warn_data,
-    warn_of_each,
-)
-from raters.judgements.reading.columns import (
-    Column,
-    Columns,
-    column_name,
-    matching,
-    one_each,
-    read_columns,
-    read_numbers,
-    refuse_where,
-    repeated,
-    where,
-)
+from raters.judgements.names import Names
+from raters.judgements.reading import columns as reading
+from raters.judgements.reading.columns import Column, Columns, read_columns
 from raters.judgements.roles import of_axes, same_as, static
 from raters.judgements.sets import OfferedSets
 
@@ -214,22 +197,22 @@ class Rankings(OfferedSets):
         of, names = columns.codes("ranking")
         what, item_names = columns.codes("item", items)
         who, annotator_names = columns.annotators(annotators, each=names)
-        if annotator is not None and repeated(of, what).any():
+        if annotator is not None and reading.repeated(of, what).any():
             # Each annotator ranks the items of a text.
             each, of = np.unique(np.stack([of, who], 1), axis=0, return_inverse=True)
             names = tuple(f"{names[one]} by {annotator_names[by]}" for one, by in each.tolist())
-        if (twice := repeated(of, what)).any():
+        if (twice := reading.repeated(of, what)).any():
             item_name, name = item_names[what[np.argmax(twice)]], names[of[np.argmax(twice)]]
             problem = f"names {item_name!r} twice in the ranking {name!r}"
             expected = "it must name an item once; leave out the other rows, or name `annotator`"
             columns["item"].refuse(problem, f"{expected} where several rank the same items")
         if annotator is not None:
-            who = one_each(of, columns["annotator"], who, names)
+            who = reading.one_each(of, columns["annotator"], who, names)
         place = _placed(columns["rank"], of)
         place = _with_worst(columns.get("lowest"), of, names, place)
         number = columns.counts()
         if number is not None:
-            number = one_each(of, columns["count"], number, names)
+            number = reading.one_each(of, columns["count"], number, names)
         cells, by = (of, what, place), (who, annotator_names)
         return cls._of(cells, len(names), item_names, by, number, unranked, "rank", aggregate)
 
@@ -351,7 +334,10 @@ class Rankings(OfferedSets):
         (('beer', 'mead', 'milk', 'tea'), [[-1, 0, 1], [0, -1, 1]])
         """
         boolean("aggregate", aggregate)
-        named = {"best": column_name("best", best), "worst": column_name("worst", worst)}
+        named = {
+            "best": reading.column_name("best", best),
+            "worst": reading.column_name("worst", worst),
+        }
         others = {"annotator": annotator, "count": count}
         columns = wide_columns(frame, offered, "offered", 2, **named, **others)
         cells, item_names = _best_and_worst(columns, items)
@@ -376,7 +362,7 @@ class Rankings(OfferedSets):
         ranking, item, place = (column[order] for column in cells)
         none = np.bincount(ranking, place > 0, number) == 0
         expected = "a ranking places one item or more; leave the others out"
-        refuse_where(role, none, "has a ranking that places no item,", expected)
+        reading.refuse_where(role, none, "has a ranking that places no item,", expected)
         size = np.bincount(ranking, minlength=number)
         _check_unranked(unranked, size < len(items))
         position, every = place_within(ranking), np.full((number, int(size.max(initial=0))), -1)
@@ -431,7 +417,7 @@ class Rankings(OfferedSets):
         by_item = np.zeros((len(table), len(self.items), len(offered)), table.dtype)
         row, position = np.nonzero(self.there)
         by_item[:, offered[row, position], row] = table[:, position, row]
-        return names_array(self.items), by_item
+        return naming.names_array(self.items), by_item
 
     @property
     def instruction(self) -> str:
@@ -583,9 +569,11 @@ class Rankings(OfferedSets):
     def warn(self) -> None:
         """Warn about what these data cannot tell: items never offered, rankings of one."""
         never = self.judgements_by("item") == 0
-        warn_of_each({"item(s) were never offered, and keep their prior": (self.items, never)})
+        naming.warn_of_each(
+            {"item(s) were never offered, and keep their prior": (self.items, never)}
+        )
         if single := int((self.there.sum(1) == 1).sum()):
-            warn_data(f"{single} ranking(s) have a single item, and say nothing")
+            naming.warn_data(f"{single} ranking(s) have a single item, and say nothing")
 
     # ---------------------------------------------------------------- checks
 
@@ -691,18 +679,18 @@ def _best_and_worst(columns: Columns, known: Iterable[Any] | None) -> tuple[Any,
     items, top, bottom = cells[:, :-2], cells[:, -2], cells[:, -1]
     few = (items >= 0).sum(1) < 2
     expected = "the best and the worst are of two items or more; leave those rows out"
-    refuse_where("offered", few, "has fewer than two items", expected)
+    reading.refuse_where("offered", few, "has fewer than two items", expected)
     for role, code in {"best": top, "worst": bottom}.items():
         other = ~(items == code[:, None]).any(1)
         other = (code < 0) | other if role == "best" else (code >= 0) & other
         if other.any():
             at = int(np.argmax(other))
-            those = shorten([names[item] for item in items[at] if item >= 0])
+            those = naming.shorten([names[item] for item in items[at] if item >= 0])
             name = names[code[at]] if code[at] >= 0 else "no item"
-            problem = f"names {name!r} in {where(other)}, where the items are {those}"
+            problem = f"names {name!r} in {reading.where(other)}, where the items are {those}"
             columns[role].refuse(problem, "it must name one of them, not its number or column")
     expected = "the worst is another item; leave those rows out"
-    refuse_where(columns["worst"], top == bottom, "names what `best` does", expected)
+    reading.refuse_where(columns["worst"], top == bottom, "names what `best` does", expected)
     row, position = np.nonzero(items >= 0)
     item = items[row, position]
     place = np.where(item == top[row], 1, np.where(item == bottom[row], -1, 0))
@@ -713,7 +701,7 @@ def _with_worst(column: Column | None, ranking: Codes, names: Names, place: Code
     """Places in a long table, with −1 for the items that a column marks as the worst."""
     if column is None:
         return place
-    mark = np.nan_to_num(read_numbers(column))
+    mark = np.nan_to_num(reading.read_numbers(column))
     several = (mark == 1) & (np.bincount(ranking, mark == 1, len(names))[ranking] > 1)
     problems = {
         "is neither 0 nor 1": ~np.isin(mark, (0, 1)),
@@ -722,7 +710,7 @@ def _with_worst(column: Column | None, ranking: Codes, names: Names, place: Code
     }
     expected = "it must be 1 for one item without a rank at most, and 0 or nothing for the others"
     for problem, wrong in problems.items():
-        refuse_where(column, wrong, problem, expected)
+        reading.refuse_where(column, wrong, problem, expected)
     return np.where(mark == 1, -1, place).astype(np.int32)
 
 
@@ -733,16 +721,16 @@ def _check_unranked(unranked: Any, lacking: Mask) -> None:
         problem = "is unknown"
         if unranked is None:
             problem = "does not say what becomes of the items that rankings leave out,"
-            problem += f" in {where(lacking)}"
+            problem += f" in {reading.where(lacking)}"
         expected = "'below': they were offered, and come below all that have a place; 'not offered'"
         expected += ": they were not to be ranked, as drivers who were not in a race"
         line = "unranked='below'"
-        refuse_data("unranked", shown(unranked), problem, expected, instead=line)
+        refuse_data("unranked", naming.shown(unranked), problem, expected, instead=line)
 
 
 def _placed(column: Column, ranking: Codes) -> Codes:
     """Place of each row in its ranking by a column of ranks, 0 where that is empty."""
-    score = read_numbers(column)
+    score = reading.read_numbers(column)
     column.refuse_rows(
         score < 1,
         "ranks begin with 1, the best: leave the rank of an item without a place empty (as of a"
@@ -755,7 +743,7 @@ def _placed(column: Column, ranking: Codes) -> Codes:
 
 def wide_columns(frame: Any, places: Any, role: str, least: int, **others: Any) -> Columns:
     """Columns of a table with rows of rankings: those of items, `least` or more, others by role."""
-    listed = matching(frame, places, role)
+    listed = reading.matching(frame, places, role)
     if len(listed) < least:
         few = f"names fewer than {least} columns"
         refuse_data(role, places, few, "give all of them", instead=f"{role}=['{role}*']")
@@ -770,12 +758,12 @@ def _coded(
     cells: Sequence[Column], known: Iterable[Any] | None, beside: Sequence[Column] = ()
 ) -> tuple[Sets, Names]:
     """Code of each cell's item, −1 for none, and names; an error for a row with an item twice."""
-    codes, names = encode_names([*cells, *beside], known, "item")
+    codes, names = naming.encode_names([*cells, *beside], known, "item")
     table = np.stack(codes, axis=1)
     ordered = np.sort(table[:, : len(cells)], axis=1)
     again = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
     expected = "a row names an item once; correct those rows, or leave them out"
-    refuse_where(cells[0].role, again.any(1), "has an item twice", expected)
+    reading.refuse_where(cells[0].role, again.any(1), "has an item twice", expected)
     return table, names
 
 
@@ -785,5 +773,5 @@ def in_places(cells: Sequence[Column], known: Iterable[Any] | None) -> tuple[Set
     late = (table[:, 1:] >= 0) & (table[:, :-1] < 0)
     for wrong, before, column in zip(late.T, cells, cells[1:], strict=False):
         problem = f"has an item, and column {before.name!r} before it has none,"
-        refuse_where(column, wrong, problem, "only the last may be empty")
+        reading.refuse_where(column, wrong, problem, "only the last may be empty")
     return table, names
