@@ -566,11 +566,12 @@ class Judgements(Tabled):
         return True
 
     def with_names(self, axis: str, names: Names) -> Self:
-        """The same judgements in the codes of other names, all of theirs among them."""
+        """The same judgements in the codes of other names, all that they use among them."""
         present, field = tuple(self.coords[axis]), self.names[axis]
         if present == tuple(names):
             return self
-        code = naming.match_names(np.arange(len(present)), present, names, axis)
+        lookup = {naming.name_text(name): code for code, name in enumerate(names)}
+        code = np.array([lookup.get(naming.name_text(name), -1) for name in present], np.int32)
         same = [other for other, its in self.names.items() if its == field]
         # Next states are states.
         along = {**dict.fromkeys(same, code), f"next_{axis}": code} | self._unit_places(axis, code)
@@ -584,7 +585,8 @@ class Judgements(Tabled):
             for dim in (dim for dim, one in enumerate(axes) if one in along):
                 shape = (*values.shape[:dim], len(names), *values.shape[dim + 1 :])
                 none = np.full(shape, -1 if name in self.axes else 0, values.dtype)
-                none[(slice(None),) * dim + (along[axes[dim]],)] = values
+                to = along[axes[dim]]
+                none[(slice(None),) * dim + (to[to >= 0],)] = values.compress(to >= 0, dim)
                 values = none
             changes[name] = values
         return replace(self, **changes)
@@ -825,15 +827,8 @@ class Judgements(Tabled):
                 f"holds all {naming.plural(self.judge)} with judgements, so none would be left"
             )
             refuse_data("names", problem=problem, expected="keep at least one who gave some")
-        column, code = self.code_columns(self.judge)[0], (np.cumsum(stays) - 1).astype(np.int32)
-        part = self.rows(stays[np.asarray(getattr(self, column))])
-        changes: dict[str, Any] = {column: code[np.asarray(getattr(part, column))]}
-        kept = zip(self.judges, stays, strict=True)
-        changes[self.names[self.judge]] = tuple(name for name, stay in kept if stay)
-        for name in filter(self.of_judges, self.arrays()):
-            if (array := getattr(self, name)) is not None:
-                changes[name] = np.asarray(array)[stays]
-        return replace(part, **changes)
+        kept = tuple(name for name, stay in zip(self.judges, stays, strict=True) if stay)
+        return self.rows(stays[np.asarray(self.codes(self.judge))]).with_names(self.judge, kept)
 
     # ---------------------------------------------------------------- storing
 
