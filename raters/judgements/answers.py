@@ -33,7 +33,7 @@ _SAME = 5
 class Answers(Judgements):
     """Base of the containers of answers: a judge gave a unit one of a scale."""
 
-    most_levels: ClassVar[int] = MOST_LEVELS
+    _most_levels: ClassVar[int] = MOST_LEVELS
     scan: ClassVar[Any] = classmethod(scanned.scan)
 
     @classmethod
@@ -43,7 +43,7 @@ class Answers(Judgements):
         """Answers in some columns, and further fields that they give."""
         if cls.answer_scale == "binary":
             return [right(column) for column in columns], {}
-        codes, levels = _levels(columns, known["level"], cls.most_levels)
+        codes, levels = _levels(columns, known["level"], cls._most_levels)
         return codes, {"levels": levels}
 
     @classmethod
@@ -68,8 +68,15 @@ class Answers(Judgements):
         cls, frame: Any, role: str, name: str, columns: Any, known: Mapping[str, Any]
     ) -> Self:
         """Read a table with a row for each name of a role, and a column for each of the other."""
-        read = _wide(frame, role, name, columns)
+        reading.column_name(role, name)
+        there = {one: place for place, one in enumerate(reading.column_names(frame))}
+        listed = list(there) if columns is None else reading.matching(frame, columns, "columns")
+        others = sorted({*listed} - {name}, key=lambda one: there.get(one, -1))
+        read = read_columns(frame, {role: name}, several={"columns": others}, empty=("columns",))
         cells, fields = read.lists["columns"], _coded(cls, read, known)
+        if not any(column.values for column in cells):
+            expected = f"each must hold the answers of one, a row for each {role}"
+            refuse_data("columns", listed[:5], "hold no answer", expected)
         answers, more = cls._read(cells, known)
         place, row = np.nonzero(np.stack([column.code >= 0 for column in cells]))
         other = next(axis for axis in cls.axes.values() if axis not in (role, "level"))
@@ -117,13 +124,6 @@ class OnScale(Answers):
             return np.array([float(level) for level in self.levels])
         except ValueError:
             return np.arange(1.0, self.num_levels + 1)
-
-    def standard_levels(self, axis: str) -> Float[np.ndarray, " axis"]:
-        """Mean levels, shrunk by one answer of the overall mean, standardised; 0 if unknown."""
-        used, level = self.answers_by(axis), np.arange(self.num_levels)
-        overall = float(used.sum(0) @ level / max(used.sum(), 1.0))
-        mean = (used @ level + overall) / (used.sum(1) + 1)
-        return (mean - overall) / max(float(np.std(mean)), 0.1)
 
 
 @jax.tree_util.register_dataclass
@@ -476,7 +476,7 @@ class Ratings(OnScale):
     axes = {"item": "item", "annotator": "annotator", "rating": "level"}
     names = {"item": "items", "annotator": "annotators", "level": "levels"}
     answer = "rating"
-    most_levels = 201
+    _most_levels = 201
 
     # ---------------------------------------------------------------- building
 
@@ -609,19 +609,6 @@ def _coded(cls: Any, columns: Columns, known: Mapping[str, Any]) -> dict[str, An
             continue
         fields |= {column: code, cls.names[axis]: names}
     return fields
-
-
-def _wide(frame: Any, role: str, name: Any, columns: Sequence[str] | None) -> Columns:
-    """Column of the rows of a wide table, and those of its cells, in the order of the table."""
-    reading.column_name(role, name)
-    there = {one: place for place, one in enumerate(reading.column_names(frame))}
-    listed = list(there) if columns is None else reading.matching(frame, columns, "columns")
-    cells = sorted({one for one in listed if one != name}, key=lambda one: there.get(one, -1))
-    read = read_columns(frame, {role: name}, several={"columns": cells}, empty=("columns",))
-    if not any(column.values for column in read.lists["columns"]):
-        expected = f"each must hold the answers of one, a row for each {role}"
-        refuse_data("columns", listed[:5], "hold no answer", expected)
-    return read
 
 
 def _levels(

@@ -244,7 +244,7 @@ class Judgements(Tabled):
         return [name for name, axes in cls.arrays().items() if axes[0] == cls.row]
 
     @classmethod
-    def of_judges(cls, column: str) -> bool:
+    def _of_judges(cls, column: str) -> bool:
         """True for an array with an entry for each judge, such as a code of their family."""
         return cls.arrays()[column][0] == cls.judge
 
@@ -340,13 +340,13 @@ class Judgements(Tabled):
             return np.arange(self.num_rows)
         one_of("axis", axis, self.axes.values())
         column = self.code_columns(axis)[0]
-        if not self.of_judges(column):
+        if not self._of_judges(column):
             return getattr(self, column)
         each = getattr(self, column)
         judge = self.codes(self.judge)
         return np.full(np.shape(judge), -1, np.int32) if each is None else each[judge]
 
-    def code_arrays(self, axis: str) -> list[Int[np.ndarray, "row ..."]]:
+    def _code_arrays(self, axis: str) -> list[Int[np.ndarray, "row ..."]]:
         """Codes of the rows along an axis, by column."""
         columns = self.code_columns(axis)
         if len(columns) < 2:
@@ -546,12 +546,12 @@ class Judgements(Tabled):
             known, present = tuple(like.coords[axis]), tuple(self.coords[axis])
             for column in self.code_columns(axis):
                 codes = getattr(self, column)
-                if codes is not None and not self.of_judges(column):
+                if codes is not None and not self._of_judges(column):
                     role = axis.removeprefix("true_")
                     changes[column] = naming.match_names(codes, present, known, role)
             changes[self.names[axis]] = known
         if self.judge in axes:
-            columns = [name for name in self.arrays() if self.of_judges(name)]
+            columns = [name for name in self.arrays() if self._of_judges(name)]
             names = [self.names[self.axes[name]] for name in columns if name in self.axes]
             changes |= {name: getattr(like, name) for name in (*columns, *names)}
         return replace(self, **changes, **row_columns.recoded(self, like))
@@ -561,7 +561,7 @@ class Judgements(Tabled):
         """Axes with names of their own; true classes are labels."""
         return tuple({field: axis for axis, field in cls.names.items()}.values())
 
-    def takes_names(self, axis: str, names: Names) -> bool:
+    def _takes_names(self, axis: str, names: Names) -> bool:
         """True unless new names on an axis need unknown numbers, such as features of new items."""
         return True
 
@@ -626,7 +626,7 @@ class Judgements(Tabled):
         for column, axis in self.axes.items():
             if (codes := getattr(self, column)) is not None:
                 # Only sets, known classes and what is known of judges have places for none.
-                none = column == self.known or np.ndim(codes) > 1 or self.of_judges(column)
+                none = column == self.known or np.ndim(codes) > 1 or self._of_judges(column)
                 self._check_codes(column, axis, -1 if none else 0)
         count = np.asarray(self.weight, float)
         self._refuse("count", ~(np.isfinite(count) & (count >= 0)), "it must be at least 0")
@@ -652,7 +652,7 @@ class Judgements(Tabled):
         """Raise unless a column is an array of numbers with its axes, as long as there are rows."""
         column = getattr(self, name)
         optional = name not in self.axes or name in (self.answer, self.known)
-        if column is None and (optional or self.of_judges(name)):
+        if column is None and (optional or self._of_judges(name)):
             return
         values = np.asarray(column if hasattr(column, "ndim") else None)
         if values.dtype.kind not in "biuf" or values.ndim != len(axes):
@@ -694,9 +694,9 @@ class Judgements(Tabled):
         """Number of each answer by name on an axis; zeros where unknown."""
         if np.ndim(getattr(self, self.answer)) > 1:
             refuse_data("axis", axis, "has rows of several outcomes", "count those of to_frame()")
-        return self.answer_counts(self.codes(axis), len(self.coords[axis]))
+        return self._answer_counts(self.codes(axis), len(self.coords[axis]))
 
-    def answer_counts(self, codes: Any, size: int) -> Float[np.ndarray, "name answer"]:
+    def _answer_counts(self, codes: Any, size: int) -> Float[np.ndarray, "name answer"]:
         """Number of each answer by another code of each row; zeros where unknown."""
         answers, codes = self.answers(), np.asarray(codes, np.int64)
         if not self.has_answers:
@@ -728,7 +728,7 @@ class Judgements(Tabled):
         one_of("axis", axis, self.coords)
         total = np.zeros(len(self.coords[axis]))
         for piece in self.chunks(PIECE):
-            for codes in piece.code_arrays(axis):
+            for codes in piece._code_arrays(axis):
                 weight = None
                 if piece.count is not None:
                     each = (-1, *[1] * (codes.ndim - 1))

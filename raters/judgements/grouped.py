@@ -147,7 +147,7 @@ class Grouped(Judgements):
         none = {self.answer: None, "count": None}
         return replace(like, **columns | none, most=1, even=False)
 
-    def takes_names(self, axis: str, names: Names) -> bool:
+    def _takes_names(self, axis: str, names: Names) -> bool:
         """True unless new names on an axis need unknown numbers, such as features of new items."""
         numbers = [
             name

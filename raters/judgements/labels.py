@@ -12,7 +12,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from raters.errors import DataError, refuse_data
-from raters.errors.validation import boolean, checked, one_of
+from raters.errors.validation import boolean, checked, is_list, one_of
 from raters.judgements import names as naming
 from raters.judgements import row_columns
 from raters.judgements.answers import Answers
@@ -22,7 +22,7 @@ from raters.judgements.grouped import Grouped
 from raters.judgements.names import Names
 from raters.judgements.reading import columns as reading
 from raters.judgements.reading import features as feature_reading
-from raters.judgements.reading.columns import Column, Columns, read_columns
+from raters.judgements.reading.columns import Column, read_columns
 from raters.judgements.roles import number_of, of_axes, same_as, static
 
 Repeats = Literal["keep", "drop", "error"]
@@ -274,11 +274,11 @@ class Labels(Grouped, Answers):
         """Number of times that each item was given each label."""
         if self.label is None:
             raise DataError("these labels have no answers to count")
-        return self.answer_counts(self.item, self.num_items)
+        return self._answer_counts(self.item, self.num_items)
 
     def vote_shares(self) -> Float[np.ndarray, "unit class"]:
         """Return the share of each class among an item's labels."""
-        votes = self.answer_counts(self.group, self.num_units)
+        votes = self._answer_counts(self.group, self.num_units)
         shares: np.ndarray = np.where(votes.sum(1, keepdims=True) > 0, votes, 1.0)
         shares /= shares.sum(1, keepdims=True)
         if self.truth is not None:
@@ -425,11 +425,16 @@ class Labels(Grouped, Answers):
         if self.features is None:
             expected = "add features to the labels first"
             refuse_data("features", problem="of these labels are missing", expected=expected)
-        values, names = feature_reading.new_items(features, item, self.feature_names[1:])
+        items: Names = tuple(range(len(features) if is_list(features) else 0))
+        if item is not None:
+            _, items = read_columns(features, {"item": item}).codes("item")
+        chosen = self.feature_names[1:]
+        values = feature_reading.features_of(features, item, chosen, items)[0].astype(np.float64)
+        feature_reading.check_finite(values, chosen, items)
         raw = np.insert(values, 0, 1.0, axis=1)
         scaled = (raw - np.asarray(self.centre)) / np.asarray(self.scale)
         fields: dict[str, Any] = {"features": scaled.astype(np.asarray(self.features).dtype)}
-        fields |= {"items": names, "unit_code": np.arange(len(names), dtype=np.int32)}
+        fields |= {"items": items, "unit_code": np.arange(len(items), dtype=np.int32)}
         return replace(self.rows(slice(0)), **fields, count=None, truth=None, most=1)
 
     def with_record(
@@ -474,7 +479,14 @@ class Labels(Grouped, Answers):
         """
         roles = {"annotator": annotator, "truth": truth, "label": label}
         columns = read_columns(frame, roles, count=count)
-        return replace(self, record=_record(columns, self.annotators, self.classes))
+        advice = "leave these rows out, or name all of them when labels are read"
+        who = reading.place(columns["annotator"], self.annotators, "annotators", advice)
+        both = columns["truth"], columns["label"]
+        given = [reading.place(column, self.classes, "classes", advice) for column in both]
+        counts, size = columns.counts(), self.num_classes
+        record = np.zeros((self.num_annotators, size, size))
+        np.add.at(record, (who, *given), 1.0 if counts is None else counts)
+        return replace(self, record=record)
 
     @checked
     def features_of(self, like: Self) -> Self:
@@ -554,17 +566,3 @@ def known_truth(
     )
     true = reading.place(gold, classes, "classes", "name all classes when labels are read")
     return reading.one_each(code, gold, true, items)
-
-
-def _record(
-    columns: Columns, annotators: Names, classes: Names
-) -> Float[np.ndarray, "annotator true_class label"]:
-    """Counts of labels by annotator and true class, shape (annotator, true class, label)."""
-    advice = "leave these rows out, or name all of them when labels are read"
-    who = reading.place(columns["annotator"], annotators, "annotators", advice).astype(np.int64)
-    truth, given = (
-        reading.place(columns[role], classes, "classes", advice) for role in ("truth", "label")
-    )
-    counts, number = columns.counts(), np.zeros((len(annotators), len(classes), len(classes)))
-    np.add.at(number, (who, truth, given), 1.0 if counts is None else counts)
-    return number

@@ -253,7 +253,39 @@ class MDP:
         >>> mdp.features[:, 0].tolist(), mdp.ends.tolist()
         ([[0.5], [0.0]], [False, True])
         """
-        return cls._of(discount, warn=False, **_of_gymnasium(env))
+        rows, start = _tables_of(env)
+        number, actions = len(rows), max(map(len, rows))
+        outcomes = [
+            (state, action, *outcome)
+            for state, of_state in enumerate(rows)
+            for action, every in of_state.items()
+            for outcome in every
+        ]
+        state, action, after = np.array([(one[0], one[1], one[3]) for one in outcomes], int).T
+        share, gain, terminated = np.array([(one[2], *one[4:]) for one in outcomes], float).T
+        # An end is a state that every action keeps without a reward.
+        final = np.ones(number, bool)
+        final[state[(share > 0) & ((after != state) | (gain != 0))]] = False
+        # The last column and row are those of the additional end.
+        transition = np.zeros((number + 1, actions, number + 1))
+        reward, allowed = np.zeros((number + 1, actions)), np.zeros((number + 1, actions), bool)
+        place = np.where((terminated != 0) & ~final[after], number, after)
+        np.add.at(transition, (state, action, place), share)
+        np.add.at(reward, (state, action), share * gain)
+        allowed[state, action] = ~final[state] | (action == np.array([*map(min, rows)])[state])
+        transition[-1, 0, -1] = allowed[-1, 0] = 1
+        kept = np.append(np.ones(number, bool), transition[:-1, :, -1].any())
+        table = np.where(np.append(final, True)[:, None], 0.0, reward)[..., None]
+        tables = {
+            "transition": transition[kept][..., kept],
+            "features": table[kept],
+            "start": np.append(start, 0.0)[kept],
+            "allowed": allowed[kept],
+            "states": [*range(number), END][: int(kept.sum())],
+            "actions": range(actions),
+            "feature_names": ["reward"],
+        }
+        return cls._of(discount, warn=False, **tables)
 
     @classmethod
     @checked
@@ -446,42 +478,6 @@ def _start_named(start: Any, states: Sequence[Any]) -> Float[np.ndarray, " state
 
 
 # ---------------------------------------------------------------- Gymnasium
-
-
-def _of_gymnasium(env: Any) -> dict[str, Any]:
-    """Tables and names of an environment; see `MDP.from_gymnasium`."""
-    rows, start = _tables_of(env)
-    number, actions = len(rows), max(map(len, rows))
-    outcomes = [
-        (state, action, *outcome)
-        for state, of_state in enumerate(rows)
-        for action, every in of_state.items()
-        for outcome in every
-    ]
-    state, action, after = np.array([(one[0], one[1], one[3]) for one in outcomes], int).T
-    share, gain, terminated = np.array([(one[2], *one[4:]) for one in outcomes], float).T
-    # An end is a state that every action keeps without a reward.
-    final = np.ones(number, bool)
-    final[state[(share > 0) & ((after != state) | (gain != 0))]] = False
-    # The last column and row are those of the additional end.
-    transition = np.zeros((number + 1, actions, number + 1))
-    reward, allowed = np.zeros((number + 1, actions)), np.zeros((number + 1, actions), bool)
-    place = np.where((terminated != 0) & ~final[after], number, after)
-    np.add.at(transition, (state, action, place), share)
-    np.add.at(reward, (state, action), share * gain)
-    allowed[state, action] = ~final[state] | (action == np.array([*map(min, rows)])[state])
-    transition[-1, 0, -1] = allowed[-1, 0] = 1
-    kept = np.append(np.ones(number, bool), transition[:-1, :, -1].any())
-    table = np.where(np.append(final, True)[:, None], 0.0, reward)[..., None]
-    return {
-        "transition": transition[kept][..., kept],
-        "features": table[kept],
-        "start": np.append(start, 0.0)[kept],
-        "allowed": allowed[kept],
-        "states": [*range(number), END][: int(kept.sum())],
-        "actions": range(actions),
-        "feature_names": ["reward"],
-    }
 
 
 def _tables_of(env: Any) -> tuple[list[Mapping[int, Any]], Float[np.ndarray, " state"]]:
