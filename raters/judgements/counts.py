@@ -92,10 +92,8 @@ def numbers_tied(place: Sets) -> Sets:
 
 def mean_ranks(place: Sets, there: Bool[np.ndarray, "row position"]) -> Features:
     """Ranks, of which those that tie, or have no place, share the mean of theirs."""
-    size, placed = there.sum(1, keepdims=True), (place > 0).sum(1, keepdims=True)
-    left = size - placed - (place < 0).sum(1, keepdims=True)
-    own = place + (numbers_tied(place) - 1) / 2
-    return np.select([place > 0, place < 0], [own, size], placed + (left + 1) / 2)
+    ahead = np.where(there, standing(place), np.inf)
+    return np.asarray(pd.DataFrame(ahead).rank(axis=1))
 
 
 def ordered_pairs(

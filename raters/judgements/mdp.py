@@ -342,7 +342,6 @@ class MDP:
     @classmethod
     def _of(cls, discount: float, *, warn: bool = True, **tables: Any) -> Self:
         """Process of tables of which all but the transitions may be left out."""
-        _check_discount(discount)
         arrays: dict[str, Any] = _completed(tables, undiscounted=discount == 1)
         size = arrays["transition"].shape[:2]
         sizes = dict(zip(_NAMES, (*size, arrays["features"].shape[-1]), strict=True))
@@ -383,7 +382,9 @@ class MDP:
 
     def check(self) -> None:
         """Raise unless the arrays fit together; see `from_arrays`."""
-        _check_discount(self.discount)
+        if not is_number(self.discount) or not 0 < self.discount <= 1:
+            expected = "it must be above 0 and at most 1"
+            refuse("discount", self.discount, expected=expected, instead="discount=0.95")
         transition, allowed = np.asarray(self.transition), np.asarray(self.allowed)
         features = np.asarray(self.features)
         _check_transition(transition)
@@ -612,13 +613,6 @@ def _reached(edges: Bool[np.ndarray, "state next_state"], first: _States) -> _St
 def _edges_of(process: MDP) -> Bool[np.ndarray, "state next_state"]:
     """Mask of the states that may follow a state under some allowed action."""
     return np.asarray((process.transition > 0).any(1))
-
-
-def _check_discount(discount: float) -> None:
-    """A number above 0 and at most 1."""
-    if not is_number(discount) or not 0 < discount <= 1:
-        expected = "it must be above 0 and at most 1"
-        refuse("discount", discount, expected=expected, instead="discount=0.95")
 
 
 def _check_transition(transition: Shaped[np.ndarray, " ..."]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, get_args
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int, Num, Shaped
+from jaxtyping import Float, Int, Shaped
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean
@@ -436,14 +436,10 @@ class Rankings(OfferedSets):
         """These questions with outcomes."""
         column = np.asarray(outcomes)
         is_code = column.shape == (self.num_rows,) != (np.size(self.offered),)
-        if is_code and column.dtype.kind in "iuf":
-            return replace(self, place=self._places(column))
-        return super().answered(column)
-
-    def _places(self, codes: Num[np.ndarray, " ranking"]) -> Int[np.ndarray, "ranking position"]:
-        """Places of the items offered, from the number of each order."""
+        if not is_code or column.dtype.kind not in "iuf":
+            return super().answered(column)
         place = np.zeros(np.shape(self.offered), np.int32)
-        for row, code in enumerate(codes.tolist()):
+        for row, code in enumerate(column.tolist()):
             size, named = self._shape_of(row)
             if math.perm(size, named) << (named if self.most_tied > 1 else 0) > _MOST:
                 problem = f"places of {size} items have more orders than a journal can hold"
@@ -456,7 +452,7 @@ class Rankings(OfferedSets):
                 number += len(tie)
             if self._asks_worst(row):
                 place[row, tie] = -1
-        return place
+        return replace(self, place=place)
 
     def _ties_of(self, row: int, code: int) -> list[list[int]]:
         """Positions of each place, in the order that a number stands for."""
