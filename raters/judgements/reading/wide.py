@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from raters.errors import refuse_data
 from raters.judgements.answers import MOST_LEVELS
 from raters.judgements.names import name_text, shorten
 from raters.judgements.reading import answers as reading
@@ -157,9 +158,8 @@ def arena(frame: pd.DataFrame, control: str | None) -> Table | None:
         cells = frame[list(_ONE_HOT)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
         wrong = ~((cells == 0) | (cells == 1)).all(1) | (cells.sum(1) != 1)
         if wrong.any():
-            problem = (
-                f"has not one of {', '.join(_ONE_HOT)} in data row {int(np.argmax(wrong)) + 1}"
-            )
+            row = int(np.argmax(wrong)) + 1
+            problem = f"has not one of {', '.join(_ONE_HOT)} in data row {row}"
             expected = "one of them must be 1, and the others 0"
             refuse_data("table", problem=problem, expected=expected)
         frame = frame.assign(winner=np.array(["model_a", "model_b", "tie"])[cells.argmax(1)])
