@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -289,11 +290,16 @@ class Kind:
 
 
 _KINDS: dict[str, Kind] = {}
+# Modules with the kinds that raters comes with; they import this one.
+_MODULES = "choices comparisons demonstrations labels rankings ratings responses"
 
 
 def _registry() -> dict[str, Kind]:
-    """Kinds by name, those of the package first."""
-    import_module("raters.kinds.registered")  # Registers them; imports this module.
+    """Kinds by name, those that raters comes with in front."""
+    if not _KINDS:
+        modules = [import_module(f"raters.kinds.{name}") for name in _MODULES.split()]
+        values = chain.from_iterable(vars(module).values() for module in modules)
+        _KINDS.update({one.name: one for one in values if isinstance(one, Kind)})
     return _KINDS
 
 
