@@ -823,9 +823,7 @@ class Judgements(Tabled):
         """
         stays = naming.staying(self.judges, names, self.judge)
         if not self.judgements_by(self.judge)[stays].any():
-            problem = (
-                f"holds all {naming.plural(self.judge)} with judgements, so none would be left"
-            )
+            problem = f"leaves no {self.judge} who gave judgements"
             refuse_data("names", problem=problem, expected="keep at least one who gave some")
         kept = tuple(name for name, stay in zip(self.judges, stays, strict=True) if stay)
         return self.rows(stays[np.asarray(self.codes(self.judge))]).with_names(self.judge, kept)

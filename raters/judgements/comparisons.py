@@ -407,9 +407,8 @@ class Comparisons(Judgements):
         """Warn about what these data cannot tell: items never compared, components, even votes, and
         votes without a contradiction, which give no distances."""
         never = self.judgements_by("item") == 0
-        naming.warn_of_each(
-            {"item(s) are never compared and keep their prior": (self.items, never)}
-        )
+        sentence = "item(s) are never compared and keep their prior"
+        naming.warn_of_each({sentence: (self.items, never)})
         parts = [part for part in self.components() if len(part) > 1]
         if len(parts) > 1:
             listing = "; ".join(f"{len(part)} items ({naming.shorten(part)})" for part in parts[:4])
@@ -538,10 +537,8 @@ class Comparisons(Judgements):
         if isinstance(answer, Side):
             return _WORDS.get(answer)
         outcome = super().outcome_of(row, answer)
-        if (
-            outcome is None
-            or _WORDS.get(naming.loosely(naming.name_text(answer)), outcome) == outcome
-        ):
+        word = naming.loosely(naming.name_text(answer))
+        if outcome is None or _WORDS.get(word, outcome) == outcome:
             return outcome
         first, second = self._sides(row)
         # A word for each side that is not the name of the item on the other.

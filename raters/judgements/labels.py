@@ -561,8 +561,7 @@ def known_truth(
     if not gold.values:
         return None
     named = columns["item"].only(gold.code >= 0)
-    code = reading.place(
-        named, items, "items", "leave them out, or name all items when labels are read"
-    )
+    advice = "leave them out, or name all items when labels are read"
+    code = reading.place(named, items, "items", advice)
     true = reading.place(gold, classes, "classes", "name all classes when labels are read")
     return reading.one_each(code, gold, true, items)

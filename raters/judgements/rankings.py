@@ -334,10 +334,8 @@ class Rankings(OfferedSets):
         (('beer', 'mead', 'milk', 'tea'), [[-1, 0, 1], [0, -1, 1]])
         """
         boolean("aggregate", aggregate)
-        named = {
-            "best": reading.column_name("best", best),
-            "worst": reading.column_name("worst", worst),
-        }
+        given = {"best": best, "worst": worst}
+        named = {role: reading.column_name(role, name) for role, name in given.items()}
         others = {"annotator": annotator, "count": count}
         columns = wide_columns(frame, offered, "offered", 2, **named, **others)
         cells, item_names = _best_and_worst(columns, items)
@@ -565,9 +563,8 @@ class Rankings(OfferedSets):
     def warn(self) -> None:
         """Warn about what these data cannot tell: items never offered, rankings of one."""
         never = self.judgements_by("item") == 0
-        naming.warn_of_each(
-            {"item(s) were never offered, and keep their prior": (self.items, never)}
-        )
+        sentence = "item(s) were never offered, and keep their prior"
+        naming.warn_of_each({sentence: (self.items, never)})
         if single := int((self.there.sum(1) == 1).sum()):
             naming.warn_data(f"{single} ranking(s) have a single item, and say nothing")
 
