@@ -537,8 +537,9 @@ class Comparisons(Judgements):
         if isinstance(answer, Side):
             return _WORDS.get(answer)
         outcome = super().outcome_of(row, answer)
-        word = naming.loosely(naming.name_text(answer))
-        if outcome is None or _WORDS.get(word, outcome) == outcome:
+        if outcome is None:
+            return None
+        if _WORDS.get(naming.loosely(naming.name_text(answer)), outcome) == outcome:
             return outcome
         first, second = self._sides(row)
         # A word for each side that is not the name of the item on the other.
