@@ -177,11 +177,7 @@ def _warn_of_data(program: Program[Any]) -> None:
     data: Any = program.data
     if program.is_joint:
         for name, part in program.parts.items():
-            judged = data.part(name)
-            here = judged.judgements_by(judged.judge) > 0
-            absent = [judge for judge, one in zip(judged.judges, here, strict=True) if not one]
-            judged = judged.without_judges(absent) if absent and here.any() else judged
-            _warn_of_data(Program(part.model, judged))
+            _warn_of_data(Program(part.model, data.present(name)))
         data.warn()
         return
     # A model without parameters of items does not mind what is never asked about them.

@@ -205,11 +205,8 @@ def recode(program: Program[Any], questions: Any, *, judges: bool = True) -> Any
     used = of_features & program.axes
     if not used and program.model.why_not(fitted.without_features()) is None:
         return recoded.without_features()
-    of_pairs = fitted.pair is not None and fitted.axes[fitted.pair[0]] in program.axes
-    if of_pairs and recoded.features is None:  # They are equal on both sides.
-        features = np.zeros((recoded.num_rows, len(fitted.feature_names)), np.float32)
-        names = fitted.feature_names
-        recoded = dataclasses.replace(recoded, features=features, feature_names=names)
+    if fitted.pair is not None and fitted.axes[fitted.pair[0]] in program.axes:
+        recoded = recoded.at_equal_features(fitted)
     return recoded.features_of(fitted)
 
 

@@ -125,6 +125,13 @@ class OnScale(Answers):
         except ValueError:
             return np.arange(1.0, self.num_levels + 1)
 
+    def standard_levels(self, axis: str) -> Float[np.ndarray, " axis"]:
+        """Mean levels, shrunk by one answer of the overall mean, standardised; 0 if unknown."""
+        used, level = self.answers_by(axis), np.arange(self.num_levels)
+        overall = float(used.sum(0) @ level / max(used.sum(), 1.0))
+        mean = (used @ level + overall) / (used.sum(1) + 1)
+        return (mean - overall) / max(float(np.std(mean)), 0.1)
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)

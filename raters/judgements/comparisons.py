@@ -723,6 +723,13 @@ class Comparisons(Judgements):
         """Axis of the names behind a column of codes, also of the stratum that some rows have."""
         return column if column == "stratum" else super().axis_of(column)
 
+    def at_equal_features(self, like: Self) -> Self:
+        """With the features of other data, equal on both sides, unless there are features."""
+        if self.features is not None:
+            return self
+        features = np.zeros((self.num_rows, len(like.feature_names)), np.float32)
+        return replace(self, features=features, feature_names=like.feature_names)
+
     def without_features(self) -> Self:
         """Without features."""
         return replace(self, features=None, feature_names=())

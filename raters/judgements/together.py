@@ -141,6 +141,13 @@ class Together(Judgements):
             refuse("part", name, "is no part", f"choose one of {known}")
         return self.parts[self.part_names.index(name)]
 
+    def present(self, name: str) -> Any:
+        """A part without those who judge in other parts only."""
+        part = self.part(name)
+        here = part.judgements_by(part.judge) > 0
+        absent = [judge for judge, there in zip(part.judges, here, strict=True) if not there]
+        return part.without_judges(absent) if absent and here.any() else part
+
     def __repr__(self) -> str:
         if not isinstance(self.parts, tuple):
             return f"{type(self).__name__}(...)"

@@ -96,13 +96,7 @@ class OnScale[Data: Judgements](Integrable[Data]):
 
     def start(self, data: Any) -> Values:
         site, axis, _ = self.integrated
-        # Mean levels, shrunk by one answer of the overall mean, standardised; 0 if unknown.
-        used = data.answers_by(axis)
-        level = np.arange(used.shape[1])
-        overall = float(used.sum(0) @ level / max(used.sum(), 1.0))
-        mean = (used @ level + overall) / (used.sum(1) + 1)
-        value = (mean - overall) / max(float(np.std(mean)), 0.1)
-        return {site: value} | self.start_others(data)
+        return {site: data.standard_levels(axis)} | self.start_others(data)
 
     def counts(self, data: Any) -> Float[np.ndarray, "other level"]:
         """Number of each answer by name on the other axis."""
