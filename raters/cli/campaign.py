@@ -25,7 +25,7 @@ from raters.judgements.display import visible
 from raters.judgements.names import check_once, name_text
 from raters.judgements.reading.files import content_of, names_in, read_table, table_format
 from raters.kinds import registered_kinds
-from raters.kinds.shapes import roles_of
+from raters.kinds.reading import roles_of
 from raters.model import Model
 from raters.program import Program
 from raters.reporting.files import unmarked

@@ -35,7 +35,7 @@ from raters.judgements.names import dashed, name_text, shorten
 from raters.judgements.reading.features import OF_ITEMS, in_units_of_users
 from raters.judgements.reading.files import content_of, names_in, read_table, table_format
 from raters.kinds import kind_of, registered_kinds
-from raters.kinds.shapes import shapes_of
+from raters.kinds.reading import shapes_of
 from raters.program import Program
 from raters.reporting.board import check_order, scores_of
 from raters.reporting.facts import as_json, why_unjudged

@@ -32,8 +32,8 @@ from raters.inference.defaults import default_backend, quick_backend
 from raters.judgements.names import dashed, name_text
 from raters.judgements.reading.files import names_in, read_table
 from raters.kinds import Kind, kind_named, kind_of, register, registered_kinds
-from raters.kinds.reading import Reading, opened, read_as
-from raters.kinds.shapes import Role, Shape, alternatives, shape_of, shapes_of
+from raters.kinds import reading as tables
+from raters.kinds.reading import Reading, Role, Shape
 from raters.model import Model
 from raters.program import Program
 
@@ -122,7 +122,7 @@ def settings_of(given: Namespace) -> dict[str, str]:
 
 def value_of(text: str, annotation: Any) -> Any:
     """Text as a value of this annotation; as it is where nothing fits, for its owner to refuse."""
-    for part in alternatives(annotation):
+    for part in tables.alternatives(annotation):
         origin, arguments = typing.get_origin(part), typing.get_args(part)
         if part is type(None) and text.lower() == "none":
             return None
@@ -220,7 +220,7 @@ def options_of(shape: Shape) -> str:
 def flags() -> dict[str, str]:
     """Options that name columns, and the roles that they stand for: ``--feature`` of features."""
     roles: dict[str, Role] = {}
-    for shape in shapes_of(registered_kinds(), registered_kinds()):
+    for shape in tables.shapes_of(registered_kinds(), registered_kinds()):
         for name, role in shape.roles.items():
             if name not in roles or role.origin != "Iterable":
                 roles[name] = role
@@ -262,15 +262,15 @@ def read_given(given: Namespace, fitted: Model[Any] | None = None) -> tuple[Mode
         kinds = tuple(kind for kind in kinds if kind.data is fitted.data_type)
     of_data = named.data_type if isinstance(named, Model) else None
     wanted = [one for one in kinds if one is asked or named in one.models or one.data is of_data]
-    shapes = shapes_of(kinds, wanted)
+    shapes = tables.shapes_of(kinds, wanted)
     (repeats,) = given.roles.pop("repeats", [None])
-    table = opened(given.file, shapes, given.roles, given.control)
-    shape, own = shape_of(table, shapes, given.roles)
+    table = tables.opened(given.file, shapes, given.roles, given.control)
+    shape, own = tables.shape_of(table, shapes, given.roles)
     roles = shape.roles
     values = {name: role_value(roles[name], texts, name) for name, texts in given.roles.items()}
     model = fitted or model_given(given, shape.kind, [*own, *given.roles])
     implied, drop = shape.kind.implied(model), given.drop_bad_rows
-    read = read_as(shape, table, own, values, implied=implied, drop=drop, repeats=repeats)
+    read = tables.read_as(shape, table, own, values, implied=implied, drop=drop, repeats=repeats)
     if given.model is None and fitted is None:
         model = _that_suits(read.judgements, model, shape.kind, settings_of(given))
     of_role = {name: flag_of(name, role) for name, role in roles.items()}

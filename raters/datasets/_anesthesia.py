@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from raters.errors.validation import one_of
+from raters.judgements.answers import Ratings
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
-from raters.judgements.ratings import Ratings
 
 
 def anesthesia(kind: str = "table") -> Any:

@@ -13,14 +13,12 @@ from scipy.special import expit
 
 from raters.errors import refuse
 from raters.errors.validation import at_most, checked, positive, share, whole
-from raters.judgements.answers import MOST_LEVELS
+from raters.judgements.answers import MOST_LEVELS, Ratings, Responses
 from raters.judgements.choices import Choices
 from raters.judgements.demonstrations import Demonstrations
 from raters.judgements.labels import Labels
 from raters.judgements.mdp import MDP
 from raters.judgements.rankings import Rankings
-from raters.judgements.ratings import Ratings
-from raters.judgements.responses import Responses
 from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy
 
 # Values drawn at most, which take about a gigabyte.

@@ -17,8 +17,8 @@ from raters.inference.polya_gamma.em import PGEM
 from raters.inference.polya_gamma.gibbs import PGGibbs
 from raters.inference.polya_gamma.hmc import HMC
 from raters.inference.svi import SVI
+from raters.judgements.answers import Responses
 from raters.judgements.comparisons import Comparisons
-from raters.judgements.responses import Responses
 from raters.program import Program
 
 # Times as many draws as usual that chains may take.

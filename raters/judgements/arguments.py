@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import UserDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -163,26 +163,15 @@ class Arguments(Judgements):
         }
 
     @classmethod
-    def _within(cls, result: Any) -> Self:
-        facts = json.loads(result.attrs["arguments"])
-        constant = result["constant_data"] if "constant_data" in result.children else {}
-
-        def fixed(name: str) -> Any:
-            plain = facts["plain"]
-            value = plain[name] if name in plain else np.asarray(constant[name].values)
-            return tuple(value) if isinstance(value, list) else value
-
-        return cls(
-            np.asarray(result["observed_data"][facts["outcome"]].values),
-            None,
-            {name: np.asarray(constant[name].values) for name in facts["columns"]},
-            Fixed({name: fixed(name) for name in facts["order"]}),
-            facts["outcome"],
-            facts["site"],
-            tuple(facts["shape"]),
-            facts["number"],
-            facts["largest"],
-        )
+    def _within(cls, stored: Mapping[str, Any], attrs: Mapping[str, Any]) -> Self:
+        facts = json.loads(attrs["arguments"])
+        every = {**stored, **facts.pop("plain")}
+        fixed = {name: every[name] for name in facts.pop("order")}
+        is_list = {name: isinstance(value, list) for name, value in fixed.items()}
+        fixed |= {name: tuple(fixed[name]) for name in fixed if is_list[name]}
+        columns = {name: stored[name] for name in facts.pop("columns")}
+        shape, outcomes = tuple(facts.pop("shape")), stored[facts["outcome"]]
+        return cls(outcomes, None, columns, Fixed(fixed), shape=shape, **facts)
 
     def answered(self, outcomes: Any) -> Self:
         """These arguments with outcomes."""

@@ -18,23 +18,11 @@ from jaxtyping import Bool, Float, Int, Num, Shaped
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import at_most, boolean, checked, finite, one_of, places, whole
+from raters.judgements import names as naming
 from raters.judgements import row_columns
 from raters.judgements.counts import Codes, Mask, Numbers, Tallies, exact, ranks
 from raters.judgements.display import Tabled
-from raters.judgements.names import (
-    Names,
-    check_names,
-    check_result,
-    counted,
-    loosely,
-    match_names,
-    name_text,
-    names_array,
-    names_to_json,
-    plural,
-    shorten,
-    staying,
-)
+from raters.judgements.names import Names
 from raters.judgements.reading.features import in_units_of_users, no_features, scaled_as
 
 # Rows at a time where a pass over all of them would need arrays as large as the data.
@@ -160,7 +148,7 @@ class Judgements(Tabled):
     ) -> tuple[Shaped[np.ndarray, " name"], Float[np.ndarray, "draw name row"]]:
         """Names of the answers, and a table of the `listed_answers` by name."""
         answers, axis = self.listed_answers(), self.axes.get(self.answer)
-        return answers if axis is None else names_array(self.coords[axis])[answers], table
+        return answers if axis is None else naming.names_array(self.coords[axis])[answers], table
 
     def answer_words(self, row: int) -> dict[str, float]:
         """Words for the outcomes of one question: names behind codes, or outcomes as text."""
@@ -168,18 +156,24 @@ class Judgements(Tabled):
         answers = self.answers().tolist()
         names = self.coords.get(self.axes.get(self.answer, ""), range(0))
         words = [names[int(answer)] for answer in answers] if self.answer in self.axes else answers
-        return {name_text(word): float(one) for word, one in zip(words, answers, strict=True)}
+        return {
+            naming.name_text(word): float(one) for word, one in zip(words, answers, strict=True)
+        }
 
     def outcome_of(self, row: int, answer: Any) -> float | None:
         """Outcome that an answer in words stands for."""
         logical = isinstance(answer, (bool, np.bool_)) and self.answer not in self.axes
         if logical or not isinstance(answer, (str, int, float, np.number, np.bool_)):
             return None
-        text, words = name_text(answer), self.answer_words(row)
+        text, words = naming.name_text(answer), self.answer_words(row)
         for spelled in (text, text.strip()):
             if spelled in words:
                 return words[spelled]
-        alike = {word: value for word, value in words.items() if loosely(word) == loosely(text)}
+        alike = {
+            word: value
+            for word, value in words.items()
+            if naming.loosely(word) == naming.loosely(text)
+        }
         if len(set(alike.values())) > 1:
             refuse_data("answer", answer, f"may be each of {list(alike)}", "write one of these")
         return next(iter(alike.values()), None)
@@ -250,7 +244,7 @@ class Judgements(Tabled):
         return [name for name, axes in cls.arrays().items() if axes[0] == cls.row]
 
     @classmethod
-    def of_judges(cls, column: str) -> bool:
+    def _of_judges(cls, column: str) -> bool:
         """True for an array with an entry for each judge, such as a code of their family."""
         return cls.arrays()[column][0] == cls.judge
 
@@ -260,18 +254,17 @@ class Judgements(Tabled):
         if traced or not isinstance(judge, (np.ndarray, jax.Array)) or judge.ndim != 1:
             return f"{type(self).__name__}(...)"  # a tree of something else, or traced
         number = self.num_judgements if self.has_answers else self.num_rows
-        sizes = [counted(number, "judgement" if self.has_answers else "question")]
+        sizes = [naming.counted(number, "judgement" if self.has_answers else "question")]
         if number != self.num_rows:
-            sizes[0] += f" in {counted(self.num_rows, 'row')}"
+            sizes[0] += f" in {naming.counted(self.num_rows, 'row')}"
         fields = {field: axis for axis, field in reversed(list(self.names.items()))}
         for field, axis in reversed(fields.items()):
             size = self.num_units if axis == self.unit else len(getattr(self, field))
-            sizes += [counted(size, axis.replace("_", " "))] if size else []
+            sizes += [naming.counted(size, axis.replace("_", " "))] if size else []
         return f"{type(self).__name__}({', '.join(sizes)})"
 
     def _head(self) -> pd.DataFrame:
-        first = self.rows(slice(0, 8))
-        return (first.to_frame() if self.has_answers else first._named()).head(8)
+        return self.rows(slice(0, 8)).to_frame().head(8)
 
     @property
     def has_answers(self) -> bool:
@@ -347,13 +340,13 @@ class Judgements(Tabled):
             return np.arange(self.num_rows)
         one_of("axis", axis, self.axes.values())
         column = self.code_columns(axis)[0]
-        if not self.of_judges(column):
+        if not self._of_judges(column):
             return getattr(self, column)
         each = getattr(self, column)
         judge = self.codes(self.judge)
         return np.full(np.shape(judge), -1, np.int32) if each is None else each[judge]
 
-    def code_arrays(self, axis: str) -> list[Int[np.ndarray, "row ..."]]:
+    def _code_arrays(self, axis: str) -> list[Int[np.ndarray, "row ..."]]:
         """Codes of the rows along an axis, by column."""
         columns = self.code_columns(axis)
         if len(columns) < 2:
@@ -367,7 +360,7 @@ class Judgements(Tabled):
             axis = self.axis_of(column)
             if axis is None or column == self.answer or getattr(self, column) is None:
                 continue
-            names, of_unit = names_array(self.coords[axis]), axis == self.unit
+            names, of_unit = naming.names_array(self.coords[axis]), axis == self.unit
             codes = np.asarray(self.codes(axis) if of_unit else getattr(self, column))
             named = names[codes]
             if codes.ndim > 1:
@@ -553,12 +546,12 @@ class Judgements(Tabled):
             known, present = tuple(like.coords[axis]), tuple(self.coords[axis])
             for column in self.code_columns(axis):
                 codes = getattr(self, column)
-                if codes is not None and not self.of_judges(column):
+                if codes is not None and not self._of_judges(column):
                     role = axis.removeprefix("true_")
-                    changes[column] = match_names(codes, present, known, role)
+                    changes[column] = naming.match_names(codes, present, known, role)
             changes[self.names[axis]] = known
         if self.judge in axes:
-            columns = [name for name in self.arrays() if self.of_judges(name)]
+            columns = [name for name in self.arrays() if self._of_judges(name)]
             names = [self.names[self.axes[name]] for name in columns if name in self.axes]
             changes |= {name: getattr(like, name) for name in (*columns, *names)}
         return replace(self, **changes, **row_columns.recoded(self, like))
@@ -568,16 +561,17 @@ class Judgements(Tabled):
         """Axes with names of their own; true classes are labels."""
         return tuple({field: axis for axis, field in cls.names.items()}.values())
 
-    def takes_names(self, axis: str, names: Names) -> bool:
+    def _takes_names(self, axis: str, names: Names) -> bool:
         """True unless new names on an axis need unknown numbers, such as features of new items."""
         return True
 
     def with_names(self, axis: str, names: Names) -> Self:
-        """The same judgements in the codes of other names, all of theirs among them."""
+        """The same judgements in the codes of other names, all that they use among them."""
         present, field = tuple(self.coords[axis]), self.names[axis]
         if present == tuple(names):
             return self
-        code = match_names(np.arange(len(present)), present, names, axis)
+        lookup = {naming.name_text(name): code for code, name in enumerate(names)}
+        code = np.array([lookup.get(naming.name_text(name), -1) for name in present], np.int32)
         same = [other for other, its in self.names.items() if its == field]
         # Next states are states.
         along = {**dict.fromkeys(same, code), f"next_{axis}": code} | self._unit_places(axis, code)
@@ -591,7 +585,8 @@ class Judgements(Tabled):
             for dim in (dim for dim, one in enumerate(axes) if one in along):
                 shape = (*values.shape[:dim], len(names), *values.shape[dim + 1 :])
                 none = np.full(shape, -1 if name in self.axes else 0, values.dtype)
-                none[(slice(None),) * dim + (along[axes[dim]],)] = values
+                to = along[axes[dim]]
+                none[(slice(None),) * dim + (to[to >= 0],)] = values.compress(to >= 0, dim)
                 values = none
             changes[name] = values
         return replace(self, **changes)
@@ -621,7 +616,7 @@ class Judgements(Tabled):
     def check(self) -> None:
         """Raise unless columns fit together: lengths, codes, counts, possible outcomes."""
         for axis, name in self.names.items():
-            check_names(getattr(self, name), name, axis)
+            naming.check_names(getattr(self, name), name, axis)
         for name in self.statics():
             if isinstance(self.__dataclass_fields__[name].default, bool):
                 boolean(name, getattr(self, name))
@@ -631,7 +626,7 @@ class Judgements(Tabled):
         for column, axis in self.axes.items():
             if (codes := getattr(self, column)) is not None:
                 # Only sets, known classes and what is known of judges have places for none.
-                none = column == self.known or np.ndim(codes) > 1 or self.of_judges(column)
+                none = column == self.known or np.ndim(codes) > 1 or self._of_judges(column)
                 self._check_codes(column, axis, -1 if none else 0)
         count = np.asarray(self.weight, float)
         self._refuse("count", ~(np.isfinite(count) & (count >= 0)), "it must be at least 0")
@@ -639,7 +634,7 @@ class Judgements(Tabled):
             return
         answers = np.asarray(self.answers(), float)
         outcome = np.asarray(getattr(self, self.answer), float)
-        wrong, words = ~np.isin(outcome, answers), f"one of {shorten(answers, 10)}"
+        wrong, words = ~np.isin(outcome, answers), f"one of {naming.shorten(answers, 10)}"
         if self.summed:
             least, most = answers.min() * count, answers.max() * count
             by_column = outcome.T
@@ -657,7 +652,7 @@ class Judgements(Tabled):
         """Raise unless a column is an array of numbers with its axes, as long as there are rows."""
         column = getattr(self, name)
         optional = name not in self.axes or name in (self.answer, self.known)
-        if column is None and (optional or self.of_judges(name)):
+        if column is None and (optional or self._of_judges(name)):
             return
         values = np.asarray(column if hasattr(column, "ndim") else None)
         if values.dtype.kind not in "biuf" or values.ndim != len(axes):
@@ -699,9 +694,9 @@ class Judgements(Tabled):
         """Number of each answer by name on an axis; zeros where unknown."""
         if np.ndim(getattr(self, self.answer)) > 1:
             refuse_data("axis", axis, "has rows of several outcomes", "count those of to_frame()")
-        return self.answer_counts(self.codes(axis), len(self.coords[axis]))
+        return self._answer_counts(self.codes(axis), len(self.coords[axis]))
 
-    def answer_counts(self, codes: Any, size: int) -> Float[np.ndarray, "name answer"]:
+    def _answer_counts(self, codes: Any, size: int) -> Float[np.ndarray, "name answer"]:
         """Number of each answer by another code of each row; zeros where unknown."""
         answers, codes = self.answers(), np.asarray(codes, np.int64)
         if not self.has_answers:
@@ -733,7 +728,7 @@ class Judgements(Tabled):
         one_of("axis", axis, self.coords)
         total = np.zeros(len(self.coords[axis]))
         for piece in self.chunks(PIECE):
-            for codes in piece.code_arrays(axis):
+            for codes in piece._code_arrays(axis):
                 weight = None
                 if piece.count is not None:
                     each = (-1, *[1] * (codes.ndim - 1))
@@ -826,29 +821,23 @@ class Judgements(Tabled):
         DataError
             When a name is not that of a judge, or no judgement would be left.
         """
-        stays = staying(self.judges, names, self.judge)
+        stays = naming.staying(self.judges, names, self.judge)
         if not self.judgements_by(self.judge)[stays].any():
-            problem = f"holds all {plural(self.judge)} with judgements, so none would be left"
+            problem = f"leaves no {self.judge} who gave judgements"
             refuse_data("names", problem=problem, expected="keep at least one who gave some")
-        column, code = self.code_columns(self.judge)[0], (np.cumsum(stays) - 1).astype(np.int32)
-        part = self.rows(stays[np.asarray(getattr(self, column))])
-        changes: dict[str, Any] = {column: code[np.asarray(getattr(part, column))]}
-        kept = zip(self.judges, stays, strict=True)
-        changes[self.names[self.judge]] = tuple(name for name, stay in kept if stay)
-        for name in filter(self.of_judges, self.arrays()):
-            if (array := getattr(self, name)) is not None:
-                changes[name] = np.asarray(array)[stays]
-        return replace(part, **changes)
+        kept = tuple(name for name, stay in zip(self.judges, stays, strict=True) if stay)
+        return self.rows(stays[np.asarray(self.codes(self.judge))]).with_names(self.judge, kept)
 
     # ---------------------------------------------------------------- storing
 
     def to_frame(self) -> pd.DataFrame:
         """The judgements as a table by name, with a column of answers where there are some, and
         ``count``; rows of count 0 are left out."""
-        columns, weight, answer = self._named(), np.asarray(self.weight), self.answer
+        columns = pd.DataFrame(self.question_names()).rename(columns={"by": self.judge})
+        weight, answer = np.asarray(self.weight), self.answer
         if not self.has_answers or answer in self.axes:
             if self.has_answers:
-                names = names_array(self.coords[self.axes[answer]])
+                names = naming.names_array(self.coords[self.axes[answer]])
                 columns[answer] = names[np.asarray(getattr(self, answer))]
             columns["count"] = weight.astype(np.int64)
             return columns[weight > 0].reset_index(drop=True)
@@ -862,16 +851,6 @@ class Judgements(Tabled):
             columns[name] = row_columns.written(self, name)[rows]
         return columns.reset_index(drop=True)
 
-    def _named(self) -> pd.DataFrame:
-        """Names that each row asks about, and those of the judges under the name of their axis."""
-        return pd.DataFrame(self.question_names()).rename(columns={"by": self.judge})
-
-    def check_answered(self) -> None:
-        """Raise for questions without answers."""
-        if not self.has_answers:
-            problem, line = "holds questions without answers", "rt.simulate(model, data, seed=0)"
-            refuse_data("data", problem=problem, expected="simulate some", instead=line)
-
     def packed(self) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Copies of the arrays, which `unpack` puts together."""
         arrays = {name: getattr(self, name) for name in self.arrays()}
@@ -881,7 +860,7 @@ class Judgements(Tabled):
         """Names and flags as text, which `unpack` reads."""
         values = {name: getattr(self, name) for name in self.statics()}
         return {
-            name: names_to_json(value) if isinstance(value, tuple) else json.dumps(value)
+            name: naming.names_to_json(value) if isinstance(value, tuple) else json.dumps(value)
             for name, value in values.items()
         }
 
@@ -911,9 +890,11 @@ class Judgements(Tabled):
     @classmethod
     def from_result(cls, result: Any) -> Self:
         """The data that a result was fitted to."""
-        check_result(result)
+        naming.check_result(result)
         try:
-            data = cls._within(result)
+            groups = [result[name].data_vars.items() for name in ("observed_data", "constant_data")]
+            stored = {str(name): one.values for name, one in itertools.chain(*groups)}
+            data = cls._within(stored, result.attrs)
             if not data.has_answers:
                 raise ValueError("it has no outcomes")
         except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -925,18 +906,15 @@ class Judgements(Tabled):
         return data
 
     @classmethod
-    def _within(cls, result: Any) -> Self:
-        return cls.unpack(cls._arrays_in(result), result.attrs)
+    def _within(cls, stored: Mapping[str, Any], attrs: Mapping[str, Any]) -> Self:
+        """The judgements of the arrays and the attributes that a result holds."""
+        return cls.unpack(cls._arrays_in(stored), attrs)
 
     @classmethod
-    def _arrays_in(cls, result: Any) -> dict[str, Shaped[np.ndarray, " ..."]]:
+    def _arrays_in(cls, stored: Mapping[str, Any]) -> dict[str, Shaped[np.ndarray, " ..."]]:
         """Arrays of the fields that a result holds."""
-        arrays = {}
-        for name in cls.arrays():
-            group = result["observed_data" if name == cls.answer else "constant_data"]
-            if (stored := cls._stored(name)) in group:
-                arrays[name] = np.asarray(group[stored].values)
-        return arrays
+        names = {name: cls._stored(name) for name in cls.arrays()}
+        return {name: stored[key] for name, key in names.items() if key in stored}
 
 
 def _plain(numbers: Any) -> Shaped[np.ndarray, " row"]:

@@ -13,29 +13,12 @@ from jaxtyping import Bool, Float
 
 from raters.errors import refuse_data
 from raters.errors.validation import boolean, is_list
+from raters.judgements import names as naming
 from raters.judgements.counts import Codes, Features, Numbers, place_within
-from raters.judgements.names import (
-    Names,
-    alike,
-    check_once,
-    name_list,
-    name_text,
-    names_array,
-    shorten,
-    warn_of_each,
-)
+from raters.judgements.names import Names
+from raters.judgements.reading import columns as reading
 from raters.judgements.reading import features as feature_reading
-from raters.judgements.reading.columns import (
-    Column,
-    Columns,
-    column_names,
-    one_each,
-    place,
-    read_columns,
-    read_numbers,
-    repeated,
-    where,
-)
+from raters.judgements.reading.columns import Column, Columns, read_columns
 from raters.judgements.reading.features import OF_CHOOSERS, OF_ITEMS, distinct
 from raters.judgements.roles import number_of, of_axes, same_as, static
 from raters.judgements.sets import OfferedSets
@@ -198,18 +181,20 @@ class Choices(OfferedSets):
         if alternatives is None and like is not None:
             known = like.alternatives
             advice = "fit others as well, with at least one set that offers them"
-            place(columns["alternative"], known, "alternatives that were fitted", advice)
+            reading.place(columns["alternative"], known, "alternatives that were fitted", advice)
         what, names = columns.codes("alternative", known)
         who, people = columns.annotators(annotators, "chose once")
         if annotator is not None:
-            who = one_each(group, columns["annotator"], who, sets)[group]
+            who = reading.one_each(group, columns["annotator"], who, sets)[group]
         rows: dict[str, Any] = {"group": group, "alternative": what, "annotator": who}
         rows["features"] = _matrix(columns.lists["features"], columns.rows)
         if chosen is not None:
             rows["chosen"] = _chosen(columns["chosen"], counted=counted)
         of_sets = np.zeros((len(sets), len(listed["choosers"])))
         for feature, column in enumerate(columns.lists["choosers"]):
-            of_sets[:, feature] = one_each(group, column, read_numbers(column), sets)
+            of_sets[:, feature] = reading.one_each(
+                group, column, reading.read_numbers(column), sets
+            )
         order = np.lexsort((what, group))
         rows = {name: column[order] for name, column in rows.items()}
         known_names, how = (sets, names, people), {"aggregate": aggregate, "counted": counted}
@@ -294,13 +279,13 @@ class Choices(OfferedSets):
         listed: dict[str, Any] = {"choosers": distinct(choosers, "choosers"), "features": cells}
         listed["available"] = [name for _, name in by_place]
         if choice is None and annotator is None and not any(listed.values()):
-            listed["frame"] = column_names(frame)[:1]  # whose length is the number of sets
+            listed["frame"] = reading.column_names(frame)[:1]  # whose length is the number of sets
         others: dict[str, Any] = {"choice": choice, "annotator": annotator}
         columns = read_columns(frame, several=listed, empty=("features", "frame"), **others)
         code = None
         if choice is not None:
             advice = "add it, or leave out those rows"
-            code = place(columns["choice"], tuple(values), "alternatives", advice)
+            code = reading.place(columns["choice"], tuple(values), "alternatives", advice)
         offered = _offered(columns, by_place, names, code)
         wide = _wide_features(columns.lists["features"], described, offered)
         who, people = columns.annotators(annotators, "chose once")
@@ -362,17 +347,9 @@ class Choices(OfferedSets):
                 (offered > 0) & (taken >= offered)
             ),
         }
-        warn_of_each({text: (self.alternatives, which) for text, which in sentences.items()})
+        naming.warn_of_each({text: (self.alternatives, which) for text, which in sentences.items()})
 
     answers = OfferedSets.listed_answers
-
-    def offers(self) -> tuple[Codes, Codes, dict[str, Any]]:
-        """Set and position of each alternative that was offered, and names."""
-        row, position = np.nonzero(self.there)
-        codes = {"set": row, "alternative": np.asarray(self.offered)[row, position]}
-        codes["annotator"] = np.asarray(self.annotator)[row]
-        names = {axis: names_array(self.coords[axis])[code] for axis, code in codes.items()}
-        return row, position, names
 
     def check(self) -> None:
         """Raise unless sets have two alternatives or more, and as many choices as they count."""
@@ -405,13 +382,14 @@ class Choices(OfferedSets):
     def rows(self, index: Any) -> Self:
         """The given sets, with their names."""
         places = np.arange(self.num_rows)[index].tolist()
-        return replace(super().rows(index), sets=tuple(self.sets[place] for place in places))
+        return replace(super().rows(index), sets=tuple(self.sets[at] for at in places))
 
     def aggregate(self) -> Self:
         """Equal sets of one chooser as one set with a count, under the name of the first; the
         likelihood does not change but for a constant."""
-        cells, place = super().aggregate(), {name: at for at, name in enumerate(self.sets)}
-        return cells.rows(np.argsort([place[name] for name in cells.sets]))
+        order = {name: at for at, name in enumerate(self.sets)}
+        cells = super().aggregate()
+        return cells.rows(np.argsort([order[name] for name in cells.sets]))
 
     def single(self) -> Self:
         """One set for each choice, without counts."""
@@ -443,13 +421,13 @@ class Choices(OfferedSets):
         return pd.DataFrame(columns)
 
     @classmethod
-    def _arrays_in(cls, result: Any) -> dict[str, Any]:
-        arrays = super()._arrays_in(result)
-        if (codes := result["constant_data"].get("alternative_code")) is None:
+    def _arrays_in(cls, stored: Mapping[str, Any]) -> dict[str, Any]:
+        arrays = super()._arrays_in(stored)
+        if "alternative_code" not in stored:
             return arrays
         # Results had a row for each alternative of each set.
-        group = np.asarray(result["constant_data"]["set_code"])
-        return arrays | _in_sets(group, arrays | {"offered": np.asarray(codes)})
+        rows = arrays | {"offered": stored["alternative_code"]}
+        return arrays | _in_sets(stored["set_code"], rows)
 
 
 # ---------------------------------------------------------------- reading
@@ -471,7 +449,7 @@ def _in_sets(group: Codes, rows: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _matrix(columns: Sequence[Column], rows: int) -> Features:
-    values = [read_numbers(column) for column in columns]
+    values = [reading.read_numbers(column) for column in columns]
     return np.stack(values, axis=1) if values else np.zeros((rows, 0))
 
 
@@ -498,10 +476,9 @@ def _wide_features(
     for feature, by_place in enumerate(features.values()):
         for at, _ in by_place:
             column = next(cells)
-            if (missing := offered[:, at] & (column.code < 0)).any():
-                expected = "it must hold a number where the alternative was offered"
-                column.refuse(f"is empty in {where(missing)}", expected)
-            numbers = read_numbers(column.only(offered[:, at]))
+            expected = "it must hold a number where the alternative was offered"
+            reading.refuse_where(column, offered[:, at] & (column.code < 0), "is empty", expected)
+            numbers = reading.read_numbers(column.only(offered[:, at]))
             values[:, at, feature] = np.where(offered[:, at], numbers, 0.0)
     return values
 
@@ -510,9 +487,9 @@ def _by_alternative(
     rows: Mapping[str, Any], names: tuple[str, ...], specific: Any, known: Names
 ) -> tuple[Features, tuple[str, ...]]:
     """Features of the alternatives, with a column for each alternative where one is `specific`."""
-    listed = [name_text(one) for one in name_list(specific, "specific", _SUCH)]
+    listed = [naming.name_text(one) for one in naming.name_list(specific, "specific", _SUCH)]
     if unknown := [name for name in listed if name not in names]:
-        expected = f"these are {shorten(names)}" if names else "name it there as well"
+        expected = f"these are {naming.shorten(names)}" if names else "name it there as well"
         refuse_data("specific", unknown[0], "is none of `features`", expected)
     columns: dict[str, Any] = {}
     for column, name in zip(rows["features"].T, names, strict=True):
@@ -521,7 +498,7 @@ def _by_alternative(
             continue
         for code, other in enumerate(known):
             of_one = np.where(rows["alternative"] == code, column, 0.0)
-            columns[f"{name}:{name_text(other)}"] = of_one
+            columns[f"{name}:{naming.name_text(other)}"] = of_one
     values = np.stack([*columns.values()], axis=1) if columns else rows["features"]
     return values, tuple(columns)
 
@@ -570,8 +547,8 @@ def _within(values: Features, group: Codes) -> Numbers:
 def _chosen(column: Column, *, counted: bool) -> Float[np.ndarray, " offer"]:
     """A column of what was chosen: 1 and 0, or how often each alternative was."""
     truth = {"true": 1.0, "false": 0.0}
-    values = [truth.get(name_text(value).strip().lower(), value) for value in column.values]
-    numbers = read_numbers(Column(column.name, column.role, column.code, values))
+    values = [truth.get(naming.name_text(value).strip().lower(), value) for value in column.values]
+    numbers = reading.read_numbers(Column(column.name, column.role, column.code, values))
     most = np.inf if counted else 1.0
     column.refuse_rows(
         (numbers != np.round(numbers)) | (numbers < 0) | (numbers > most),
@@ -587,7 +564,7 @@ def _check_sets(
 ) -> None:
     """Raise unless each set has two alternatives or more, each once, and what was chosen."""
     group, what, num_sets = rows["group"], rows["alternative"], len(sets)
-    if (twice := repeated(group, what)).any():
+    if (twice := reading.repeated(group, what)).any():
         row = int(np.argmax(twice))
         problem = f"has two rows in set {sets[group[row]]!r} ({int(twice.sum())} such row(s))"
         expected = "keep one row for each alternative of a set; is `set` the column of one choice"
@@ -616,11 +593,11 @@ def _check_sets(
 def _alternative_names(given: Iterable[Any]) -> tuple[list[Any], Names]:
     """Alternatives of a wide table as the column of choices has them, and their names."""
     names = list(given.values()) if isinstance(given, Mapping) else given
-    listed = name_list(names, "alternatives", "alternatives=['train', 'car']", ordered=True)
+    listed = naming.name_list(names, "alternatives", "alternatives=['train', 'car']", ordered=True)
     values = list(given) if isinstance(given, Mapping) else listed
     for one in (values, listed):
-        check_once(one, "alternatives")
-    return values, tuple(alike([listed])[0])
+        naming.check_once(one, "alternatives")
+    return values, tuple(naming.alike([listed])[0])
 
 
 def _offered(
@@ -629,16 +606,16 @@ def _offered(
     """Mask of what was offered in each row of a wide table, what was chosen included."""
     offered = np.ones((columns.rows, len(names)), bool)
     for (at, _), column in zip(by_place, columns.lists["available"], strict=True):
-        numbers = read_numbers(column)
+        numbers = reading.read_numbers(column)
         column.refuse_rows(
             ~np.isin(numbers, (0, 1)),
             "it must hold 1 where the alternative was offered and 0 where it was not",
         )
         offered[:, at] = numbers == 1
-    if code is not None and (wrong := ~offered[np.arange(len(code)), code]).any():
-        problem = f"excludes what was chosen in {where(wrong)}"
+    if code is not None:
         expected = "what was chosen was offered: correct the column, or leave out those rows"
-        refuse_data("available", names[code[np.argmax(wrong)]], problem, expected)
+        wrong = ~offered[np.arange(len(code)), code]
+        reading.refuse_where("available", wrong, "excludes what was chosen", expected)
     return offered
 
 
@@ -646,12 +623,12 @@ def _columns_by_alternative(
     parameter: str, name: Any, columns: Any, names: Sequence[Any]
 ) -> list[tuple[int, str]]:
     """Places and columns of the alternatives, as given for a feature or for what was offered."""
-    place = {name_text(one): code for code, one in enumerate(names)}
+    known = {naming.name_text(one): code for code, one in enumerate(names)}
     if isinstance(columns, Mapping):
-        if unknown := [one for one in columns if name_text(one) not in place]:
+        if unknown := [one for one in columns if naming.name_text(one) not in known]:
             problem = f"has a column of {name!r}, and is not among the alternatives"
-            refuse_data(parameter, unknown[0], problem, f"these are {shorten(names)}")
-        return [(place[name_text(one)], column) for one, column in columns.items()]
+            refuse_data(parameter, unknown[0], problem, f"these are {naming.shorten(names)}")
+        return [(known[naming.name_text(one)], column) for one, column in columns.items()]
     unordered = isinstance(columns, (set, frozenset))
     if unordered or not is_list(columns) or len(columns) != len(names):
         problem = f"does not have one column for each of the {len(names)} alternatives"

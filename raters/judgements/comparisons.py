@@ -14,25 +14,16 @@ from jaxtyping import Bool, Float, Int, Num
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean, checked, finite, one_of
+from raters.judgements import names as naming
 from raters.judgements import row_columns
 from raters.judgements.base import PIECE, Judgements
 from raters.judgements.connection import is_even, is_separated, merged
-from raters.judgements.counts import Codes, Mask, Numbers, Tallies, exact
-from raters.judgements.names import (
-    Names,
-    check_text,
-    encode_names,
-    loosely,
-    match_names,
-    name_text,
-    shorten,
-    shown,
-    warn_data,
-    warn_of_each,
-)
-from raters.judgements.rankings import in_places, rankers, wide_columns
+from raters.judgements.counts import Codes, Mask, Numbers, Tallies, exact, pairs_within
+from raters.judgements.names import Names
+from raters.judgements.rankings import in_places, wide_columns
+from raters.judgements.reading import columns as reading
 from raters.judgements.reading import features as feature_reading
-from raters.judgements.reading.columns import Column, read_columns, read_number, read_ratings, where
+from raters.judgements.reading.columns import Column, read_columns
 from raters.judgements.roles import of_axes, same_as, static
 from raters.judgements.scanned import scan
 
@@ -249,7 +240,7 @@ class Comparisons(Judgements):
         several = {"features": pairs, "columns": further}
         table = read_columns(frame, several=several, **sides)
         left, right = (table[role] for role in roles)
-        (left_code, right_code), item_names = encode_names([left, right], items, "item")
+        (left_code, right_code), item_names = naming.encode_names([left, right], items, "item")
         _check_items(left_code, right_code, item_names, (left, right))
         who, people = table.annotators(annotators, "have one vote")
         wins, votes = np.ones(table.rows, np.float32), table.counts()
@@ -331,14 +322,11 @@ class Comparisons(Judgements):
         """
         columns = wide_columns(frame, places, "places", 2, annotator=annotator)
         ranked, item_names = in_places(columns.lists["places"], items)
-        who, annotator_names = rankers(columns, annotators)
+        who, annotator_names = columns.annotators(annotators, each=range(columns.rows))
         row, place = np.nonzero(ranked >= 0)
-        one, two = _pairs_within(row, "places")
-        if not len(one):
-            problem = "holds no ranking of two items, so there is nothing to compare"
-            listed = [column.name for column in columns.lists["places"]]
-            refuse_data("places", listed, problem, "give the columns of all places")
-        item, first = ranked[row, place], (place[one] < place[two]).astype(np.float32)
+        item = ranked[row, place]
+        one, two = _pairs_within(row, item, "places")
+        first = (place[one] < place[two]).astype(np.float32)
         votes = item[one], item[two], who[row[one]], first, np.ones_like(first)
         return cls(*votes, item_names, annotator_names).aggregate()
 
@@ -400,15 +388,9 @@ class Comparisons(Judgements):
         one_of("ties", ties, get_args(Ties))
         columns = read_columns(frame, {"item": item, "rating": rating}, annotator=annotator)
         codes, item_names = columns.codes("item", items)
-        score = read_ratings(columns["rating"])
+        score = reading.read_ratings(columns["rating"])
         who, annotator_names = columns.annotators(annotators, "gave one rating")
-        one, two = _pairs_within(who, "rating")
-        one, two = (side[codes[one] != codes[two]] for side in (one, two))
-        if len(one) == 0:
-            columns["rating"].refuse(
-                "leaves nothing to compare, as no annotator rated two different items",
-                "an annotator must rate two items; name the column that says who rated",
-            )
+        one, two = _pairs_within(who, codes, "rating")
         wins = np.where(score[one] == score[two], 0.5, score[one] > score[two]).astype(np.float32)
         keep = _kept(wins, ties, rating)
         one, two, wins = one[keep], two[keep], wins[keep]
@@ -425,22 +407,23 @@ class Comparisons(Judgements):
         """Warn about what these data cannot tell: items never compared, components, even votes, and
         votes without a contradiction, which give no distances."""
         never = self.judgements_by("item") == 0
-        warn_of_each({"item(s) are never compared and keep their prior": (self.items, never)})
+        sentence = "item(s) are never compared and keep their prior"
+        naming.warn_of_each({sentence: (self.items, never)})
         parts = [part for part in self.components() if len(part) > 1]
         if len(parts) > 1:
-            listing = "; ".join(f"{len(part)} items ({shorten(part)})" for part in parts[:4])
-            warn_data(
+            listing = "; ".join(f"{len(part)} items ({naming.shorten(part)})" for part in parts[:4])
+            naming.warn_data(
                 f"the graph of comparisons falls into {len(parts)} components: {listing}. Rewards"
                 " are comparable within a component; between components only the prior relates"
                 " them. Add comparisons across"
             )
         if self.num_judgements and self.has_answers and is_even(self):
-            warn_data(
+            naming.warn_data(
                 "neither side has more votes in any comparison, so that no item is preferred to"
                 " another, and nothing tells annotators apart"
             )
         if self.has_answers and is_separated(self):
-            warn_data(
+            naming.warn_data(
                 "no vote contradicts another (perfect separation), so that they give an order and"
                 " not how far apart the items are, which the prior alone says"
             )
@@ -452,7 +435,6 @@ class Comparisons(Judgements):
     def to_frame(self) -> pd.DataFrame:
         """The votes as a table, by name: ``annotator``, ``first``, ``second``, ``outcome`` and
         ``count``, and ``stratum`` where votes have one."""
-        self.check_answered()
         table = super().to_frame()
         table.insert(0, self.judge, table.pop(self.judge))
         return table
@@ -548,14 +530,16 @@ class Comparisons(Judgements):
     def _sides(self, row: int) -> dict[str, float]:
         place = self._place(row)
         first, second = (self.items[int(side[place])] for side in (self.first, self.second))
-        return {name_text(first): 1.0, name_text(second): 0.0}
+        return {naming.name_text(first): 1.0, naming.name_text(second): 0.0}
 
     def outcome_of(self, row: int, answer: Any) -> float | None:
         """Outcome that an answer in words stands for."""
         if isinstance(answer, Side):
             return _WORDS.get(answer)
         outcome = super().outcome_of(row, answer)
-        if outcome is None or _WORDS.get(loosely(name_text(answer)), outcome) == outcome:
+        if outcome is None:
+            return None
+        if _WORDS.get(naming.loosely(naming.name_text(answer)), outcome) == outcome:
             return outcome
         first, second = self._sides(row)
         # A word for each side that is not the name of the item on the other.
@@ -715,7 +699,7 @@ class Comparisons(Judgements):
         votes = votes.with_ties() if like.tied else votes.halved()
         codes = votes.stratum
         if codes is not None and like.strata:
-            codes = match_names(codes, votes.strata, like.strata, "stratum")
+            codes = naming.match_names(codes, votes.strata, like.strata, "stratum")
         return replace(votes, stratum=codes, strata=like.strata)
 
     def column(self, name: str) -> Num[Any, " comparison"]:
@@ -730,7 +714,7 @@ class Comparisons(Judgements):
     def in_stratum(self, name: Any) -> Self:
         """The questions as those of one stratum; without one they are about all strata together."""
         strata = self.strata or (name,)
-        (code,) = match_names(np.zeros(1, np.int32), (name,), strata, "stratum")
+        (code,) = naming.match_names(np.zeros(1, np.int32), (name,), strata, "stratum")
         column = np.full(self.num_rows, code, np.int32)
         return replace(self, stratum=column, strata=strata)
 
@@ -762,7 +746,7 @@ def _kept(wins: Numbers, ties: Ties, column: str | None) -> Mask:
     """Mask of the rows to keep under the policy for ties."""
     tied = wins == 0.5
     if ties == "error" and tied.any():
-        problem = f"does not allow the ties in column {column!r}, {where(tied)}"
+        problem = f"does not allow the ties in column {column!r}, {reading.where(tied)}"
         expected = "'drop' leaves them out, 'half' gives each side half a vote, 'keep' makes them"
         expected += " an answer of their own, for a model of ties"
         refuse_data("ties", "error", problem, expected)
@@ -784,8 +768,10 @@ def _wins_of(
     if spelled is not None:
         return _read(outcome, _spelled(outcome, spelled)[outcome.code])
     as_word = _words(outcome.values, *sides)[outcome.code]
-    lookup = {name_text(name): code for code, name in enumerate(items)}
-    named = np.array([lookup.get(name_text(value), -1) for value in outcome.values])[outcome.code]
+    lookup = {naming.name_text(name): code for code, name in enumerate(items)}
+    named = np.array([lookup.get(naming.name_text(value), -1) for value in outcome.values])[
+        outcome.code
+    ]
     # The name of an item in the row goes before the word: an item may be called "tie".
     which = [named == first[1], named == second[1], as_word == 0.5]
     as_name = np.select(which, [1.0, 0.0, 0.5], np.nan)
@@ -793,7 +779,7 @@ def _wins_of(
     if by_name.all() and by_word.all() and not np.array_equal(as_name, as_word):
         outcome.refuse(
             "can be read as names of items and as sides, with different results, in"
-            f" {where(as_name != as_word)}",
+            f" {reading.where(as_name != as_word)}",
             "spell out which values are which side, or rename the items",
             "outcomes={'first': 1, 'second': 0}",
         )
@@ -825,7 +811,7 @@ def _refuse_other_sides(outcome: Column, first: str, second: str) -> None:
 def _words(values: list[Any], first_column: str, second_column: str) -> Float[np.ndarray, " value"]:
     """Outcome of each distinct value when it is read as a word or number; NaN when nothing."""
     lowered = [str(value).strip().lower() for value in values]
-    numbers = [read_number(word) for word in lowered]
+    numbers = [reading.read_number(word) for word in lowered]
     coded = {number for number in numbers if not np.isnan(number)}
     # 1 and 2 number the sides; beside a 0 (or any other number) a 2 could mean anything.
     of_two = 2.0 in coded and coded <= {1.0, 2.0}
@@ -834,14 +820,14 @@ def _words(values: list[Any], first_column: str, second_column: str) -> Float[np
     loose = {name.lower(): side for name, side in columns.items()}
     words = _SIDE_WORDS | (loose if len(loose) == 2 else {})
 
-    def reading(value: Any, word: str, number: float) -> float:
+    def side_of(value: Any, word: str, number: float) -> float:
         if str(value) in columns:
             return columns[str(value)]
         if not np.isnan(number) and word not in words:
             return meaning.get(number, np.nan)
         return words.get(word, 0.5 if _TIE.fullmatch(word) else np.nan)
 
-    return np.array([reading(*entry) for entry in zip(values, lowered, numbers, strict=True)])
+    return np.array([side_of(*entry) for entry in zip(values, lowered, numbers, strict=True)])
 
 
 def _spelled(outcome: Column, spelled: Mapping[str, Any]) -> Float[np.ndarray, " value"]:
@@ -855,10 +841,10 @@ def _spelled(outcome: Column, spelled: Mapping[str, Any]) -> Float[np.ndarray, "
     meaning: dict[str, float] = {}
     for key, values in spelled.items():
         for value in values if isinstance(values, (list, tuple, set, frozenset)) else [values]:
-            check_text([value], "outcomes")
-            if meaning.setdefault(name_text(value), sides[key]) != sides[key]:
+            naming.check_text([value], "outcomes")
+            if meaning.setdefault(naming.name_text(value), sides[key]) != sides[key]:
                 refuse_data("outcomes", value, "has two meanings", "each value can have one")
-    return np.array([meaning.get(name_text(value), np.nan) for value in outcome.values])
+    return np.array([meaning.get(naming.name_text(value), np.nan) for value in outcome.values])
 
 
 def _read(outcome: Column, wins: Numbers) -> Numbers:
@@ -875,7 +861,7 @@ def _read(outcome: Column, wins: Numbers) -> Numbers:
 
 def _shape(given: dict[str, Any], outcomes: Any) -> tuple[str, str]:
     """The roles of the two sides; raises unless exactly one shape of table was described."""
-    named = {role: shown(name) for role, name in given.items() if name is not None}
+    named = {role: naming.shown(name) for role, name in given.items() if name is not None}
     if set(named) == {"winner", "loser"} and outcomes is None:
         return "winner", "loser"
     if set(named) != {"first", "second", "outcome"}:
@@ -891,30 +877,32 @@ def _shape(given: dict[str, Any], outcomes: Any) -> tuple[str, str]:
 def _check_items(left: Codes, right: Codes, names: Names, columns: tuple[Column, Column]) -> None:
     """Raise `DataError` for items compared with themselves, and columns that name no items."""
     one, other = columns
-    if (same := left == right).any():
-        one.refuse(
-            f"names {names[left[np.argmax(same)]]!r} in {where(same)}, and so does `{other.role}`",
-            "a vote needs two items; leave those rows out",
-            f"frame = frame[frame[{one.name!r}] != frame[{other.name!r}]]",
-        )
+    reading.refuse_where(
+        one,
+        left == right,
+        f"names what `{other.role}` does",
+        "a vote needs two items; leave those rows out",
+        f"frame = frame[frame[{one.name!r}] != frame[{other.name!r}]]",
+    )
     if len(names) > max(1000, len(left)):
         problem = f"and `{other.role}` hold {len(names):,} different items in {len(left):,} rows"
-        problem += f" ({shorten(names, 3)}), so most are compared once"
+        problem += f" ({naming.shorten(names, 3)}), so most are compared once"
         one.refuse(problem, "name the columns of the items, not of row numbers or texts")
 
 
 def _pairs_within(
-    group: Codes, role: str
+    group: Codes, item: Codes, role: str
 ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
-    """All pairs of rows of the same group."""
+    """All pairs of rows of the same group that are about different items."""
     sizes = np.bincount(group).astype(np.int64)
     if (pairs := int((sizes * (sizes - 1) // 2).sum())) > _MAX_PAIRS:
         expected = f"at most {_MAX_PAIRS:,} are made: take fewer annotators, or items of each"
         refuse_data(role, problem=f"would become {pairs:,} comparisons", expected=expected)
-    order, starts = np.argsort(group, kind="stable"), np.cumsum(sizes) - sizes
-    pieces = []
-    for size in np.unique(sizes):  # One set of positions serves all groups of a size.
-        rows = order[starts[sizes == size][:, None] + np.arange(size)]
-        pieces.append(rows[:, np.stack(np.triu_indices(size, 1))].transpose(1, 0, 2).reshape(2, -1))
-    one, two = np.concatenate(pieces, axis=1)
-    return one, two
+    order = np.argsort(group, kind="stable")
+    one, two = (order[side] for side in pairs_within(group[order], _MAX_PAIRS))
+    differ = item[one] != item[two]
+    if not differ.any():
+        problem = "leaves nothing to compare, as nobody ranked or rated two different items"
+        expected = "name the columns of all places, or the column that says who rated"
+        refuse_data(role, problem=problem, expected=expected)
+    return one[differ], two[differ]

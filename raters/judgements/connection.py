@@ -51,12 +51,12 @@ def connected(data: Judgements) -> Connected:
         real = np.asarray(piece.weight) > 0
         judges = np.asarray(piece.codes(str(data.judge)))[real] + offset[str(data.judge)]
         rows += np.bincount(judges, minlength=len(label))
-        ends = [
-            _linked(codes, real, judges, offset[axis])
-            for axis in axes
-            for codes in piece.code_arrays(axis)
-        ]
-        label = merged(label, *np.concatenate(ends, axis=1))
+        for axis in axes:
+            for codes in piece._code_arrays(axis):
+                # The judge of each row, and each name of the axis in that row.
+                each = codes[real].reshape(len(judges), int(np.prod(codes.shape[1:])))
+                row, place = np.nonzero(each >= 0)
+                label = merged(label, judges[row], each[row, place] + offset[axis])
     in_part = np.bincount(label, rows, len(label))
     number = int((in_part >= _FEWEST).sum())
     rank = np.empty(len(in_part), int)
@@ -64,15 +64,6 @@ def connected(data: Judgements) -> Connected:
     place = np.minimum(rank[label], number)
     part = {axis: place[offset[axis] : offset[axis] + len(data.coords[axis])] for axis in axes}
     return Connected(number, part)
-
-
-def _linked(
-    codes: Int[np.ndarray, "row ..."], real: np.ndarray, judges: Codes, offset: int
-) -> Int[np.ndarray, "end link"]:
-    """Pairs of nodes: the judge of each row, and each name of an axis in that row."""
-    codes = codes[real].reshape(len(judges), int(np.prod(codes.shape[1:])))
-    named = codes >= 0
-    return np.stack([np.broadcast_to(judges[:, None], codes.shape)[named], codes[named] + offset])
 
 
 def judges_by_part(data: Judgements) -> list[Int[np.ndarray, " judge"]]:

@@ -43,6 +43,26 @@ def place_within(codes: Codes) -> Codes:
     return np.asarray(pd.Series(codes).groupby(codes).cumcount())
 
 
+def pairs_within(
+    group: Codes, most: int
+) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+    """Places of the members of pairs of one group, of sorted groups; some where too many."""
+    size = np.bincount(group)
+    begin = np.cumsum(size) - size
+    ends = np.cumsum(size * (size - 1) // 2)
+    total = int(ends[-1]) if len(ends) else 0
+    chosen = np.arange(total)
+    if total > most:
+        chosen = np.sort(np.random.default_rng(0).choice(total, most, replace=False))
+    of = np.searchsorted(ends, chosen, side="right")
+    within = chosen - (ends[of] - size[of] * (size[of] - 1) // 2)
+    # The larger of the two is the row of a lower triangle.
+    larger = ((1 + np.sqrt(1 + 8.0 * within)) / 2).astype(np.int64)
+    larger -= larger * (larger - 1) // 2 > within
+    larger += larger * (larger + 1) // 2 <= within
+    return begin[of] + within - larger * (larger - 1) // 2, begin[of] + larger
+
+
 def exact(counts: Num[np.ndarray, " row"]) -> Numbers:
     """Numbers of judgements in the smallest type of floats that holds them as they are."""
     most = float(counts.max(initial=0))
@@ -72,10 +92,8 @@ def numbers_tied(place: Sets) -> Sets:
 
 def mean_ranks(place: Sets, there: Bool[np.ndarray, "row position"]) -> Features:
     """Ranks, of which those that tie, or have no place, share the mean of theirs."""
-    size, placed = there.sum(1, keepdims=True), (place > 0).sum(1, keepdims=True)
-    left = size - placed - (place < 0).sum(1, keepdims=True)
-    own = place + (numbers_tied(place) - 1) / 2
-    return np.select([place > 0, place < 0], [own, size], placed + (left + 1) / 2)
+    ahead = np.where(there, standing(place), np.inf)
+    return np.asarray(pd.DataFrame(ahead).rank(axis=1))
 
 
 def ordered_pairs(

@@ -15,18 +15,11 @@ from numpy.typing import ArrayLike
 
 from raters.errors import refuse_data
 from raters.errors.validation import checked, instance, numbers, whole
+from raters.judgements import names as naming
 from raters.judgements.base import Judgements
 from raters.judgements.counts import Codes, Numbers, place_within
 from raters.judgements.mdp import MDP
-from raters.judgements.names import (
-    Names,
-    check_once,
-    name_list,
-    name_text,
-    names_array,
-    shorten,
-    warn_of_each,
-)
+from raters.judgements.names import Names
 from raters.judgements.reading.columns import Columns, place, read_columns, read_numbers, where
 from raters.judgements.roles import number_of, of_axes, same_as, static
 
@@ -262,7 +255,7 @@ class Demonstrations(Judgements):
             state, action = (codes[np.argmax(wrong)] for codes in (self.state, self.action))
             allowed = [self.actions[code] for code in np.flatnonzero(self.allowed[state])]
             problem = f"is not allowed in state {self.states[state]!r}, in {where(wrong)}"
-            expected = f"allowed there are {shorten(allowed, 10)}"
+            expected = f"allowed there are {naming.shorten(allowed, 10)}"
             refuse_data("action", self.actions[action], problem, expected)
 
     def _check_trajectories(self) -> None:
@@ -294,10 +287,9 @@ class Demonstrations(Judgements):
         for problem, (wrong, expected) in problems.items():
             if (same & wrong).any():
                 row = int(np.argmax(same & wrong))
-                step = f"{steps.time[row]} (state {self.states[steps.state[row]]!r}, action"
-                step += f" {self.actions[steps.action[row]]!r})"
-                problem = f"{problem}, after step {step} ({int((same & wrong).sum())} such step(s))"
-                name = name_text(self.trajectories[steps.trajectory[row]])
+                number = int((same & wrong).sum())
+                problem = f"{problem}, after step {steps.time[row]} ({number} such step(s))"
+                name = naming.name_text(self.trajectories[steps.trajectory[row]])
                 refuse_data("trajectory", name, problem, expected)
 
     # ---------------------------------------------------------------- facts
@@ -355,7 +347,7 @@ class Demonstrations(Judgements):
         total = np.zeros((len(self.trajectories), self.num_features))
         np.add.at(total, code, weight[:, None] * np.asarray(self.features)[state, action])
         columns = dict(zip(self.feature_names, total.T, strict=True))
-        return pd.DataFrame({"trajectory": names_array(self.trajectories), **columns})
+        return pd.DataFrame({"trajectory": naming.names_array(self.trajectories), **columns})
 
     def row_axes(self) -> tuple[str, ...]:
         """Axes of one code a step: trajectories too, to be left out whole."""
@@ -396,14 +388,14 @@ class Demonstrations(Judgements):
             "annotator(s) demonstrated one step, which tells next to nothing of them": steps == 1,
             "annotator(s) never had a choice, and keep their prior": (steps > 1) & (chosen == 0),
         }
-        warn_of_each({text: (self.annotators, which) for text, which in sentences.items()})
+        naming.warn_of_each({text: (self.annotators, which) for text, which in sentences.items()})
 
     # ---------------------------------------------------------------- questions
 
     def answer_words(self, row: int) -> dict[str, float]:
         """Names of the actions that are allowed in the state of a question."""
         allowed = np.flatnonzero(np.asarray(self.allowed)[int(self.state[self._place(row)])])
-        return {name_text(self.actions[code]): float(code) for code in allowed.tolist()}
+        return {naming.name_text(self.actions[code]): float(code) for code in allowed.tolist()}
 
     def plain_columns(self) -> tuple[str, ...]:
         """None: the trajectory of a step, and its number, are no part of what is asked."""
@@ -452,7 +444,7 @@ class Demonstrations(Judgements):
             # Steps in none are each a trajectory by themselves.
             alone = (f"step {place}" for place in range(int((code < 0).sum())))
             code = np.where(code < 0, len(self.trajectories) + np.cumsum(code < 0) - 1, code)
-            names = names_array((*self.trajectories, *alone))
+            names = naming.names_array((*self.trajectories, *alone))
             columns = {"trajectory": names[code], "step": np.asarray(self.time)[real]}
         table = super().to_frame()
         return pd.DataFrame(columns | {name: table[name] for name in table})
@@ -495,8 +487,8 @@ def _policies(
         expected += " not negative, 0 for actions not allowed, and add up to 1 in each state"
         refuse_data("policy", problem=problem, expected=expected)
     default = ("all",) if probs.ndim == 2 else tuple(range(len(every)))
-    names = default if annotators is None else tuple(name_list(annotators, "annotators"))
-    check_once(names, "annotators")
+    names = default if annotators is None else tuple(naming.name_list(annotators, "annotators"))
+    naming.check_once(names, "annotators")
     if len(names) != len(every):
         problem = f"has {len(names)} names, and there are {len(every)} policies"
         refuse_data("annotators", problem=problem, expected="give one name for each policy")

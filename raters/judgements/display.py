@@ -53,14 +53,11 @@ def display_name(name: Any, most: int = SHORT) -> str:
     text = str(name)
     if len(text) <= most and text.isascii() and text.isprintable() and text.strip(" ") == text:
         return text or "(empty)"
-    if len(text) <= most:
-        letters = _letters(text)
-        if sum(map(len, letters)) <= most:
-            return "".join(letters)
-    room = 2 * (most - 1) // 3
-    head = _fitting(_letters(text[:most], right=False), room)
-    ending = _letters(text[-most - 1 :], left=False)[1:]
-    tail = _fitting(ending[::-1], most - 1 - len("".join(head)))[::-1]
+    letters = _letters(text if len(text) <= 2 * most else text[:most] + text[-most:])
+    if sum(map(len, letters)) <= most:
+        return "".join(letters)
+    head = _fitting(letters, 2 * (most - 1) // 3)
+    tail = _fitting(letters[::-1], most - 1 - len("".join(head)))[::-1]
     while tail and unicodedata.combining(tail[0][0]):  # has lost its letter
         tail = tail[1:]
     return f"{''.join(head)}…{''.join(tail)}"
@@ -75,26 +72,16 @@ def isolated(name: Any) -> str:
     return f"{_ISOLATE}{shown}{_END}" if turned or shown != str(name) else shown
 
 
-def _letters(text: str, *, left: bool = True, right: bool = True) -> list[str]:
-    """The characters of a name as they are shown; spaces too, at the ends that are its own."""
-    letters = [
-        _SIGNS.get(letter, seen)
-        for letter, seen in zip(_LETTERS.findall(text), _seen(text), strict=True)
-    ]
-    if left:
-        _show_spaces(letters, range(len(letters)))
-    if right:
-        _show_spaces(letters, range(len(letters) - 1, -1, -1))
+def _letters(text: str) -> list[str]:
+    """The characters of a name as they are shown; spaces too, at its ends."""
+    pairs = zip(_LETTERS.findall(text), _seen(text), strict=True)
+    letters = [_SIGNS.get(letter, seen) for letter, seen in pairs]
+    inside = [place for place, letter in enumerate(letters) if not letter.isspace()]
+    first, last = (inside[0], inside[-1]) if inside else (len(letters), -1)
+    for place, letter in enumerate(letters):
+        if not first <= place <= last:
+            letters[place] = "␣" if letter == " " else _code_point(letter)
     return letters
-
-
-def _show_spaces(letters: list[str], places: range) -> None:
-    """Show the spaces up to the first letter, in place."""
-    for place in places:
-        letter = letters[place]
-        if letter != "␣" and not letter.isspace():
-            return
-        letters[place] = "␣" if letter in " ␣" else _code_point(letter)
 
 
 def _fitting(letters: list[str], room: int) -> list[str]:

@@ -12,37 +12,17 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from raters.errors import DataError, refuse_data
-from raters.errors.validation import boolean, checked, one_of
+from raters.errors.validation import boolean, checked, is_list, one_of
+from raters.judgements import names as naming
 from raters.judgements import row_columns
 from raters.judgements.answers import Answers
 from raters.judgements.connection import judges_by_part, warn_of_parts
-from raters.judgements.counts import Codes, Numbers
+from raters.judgements.counts import Codes
 from raters.judgements.grouped import Grouped
-from raters.judgements.names import (
-    Names,
-    alike,
-    ascii_shown,
-    check_once,
-    in_order,
-    meaning,
-    name_list,
-    name_text,
-    shorten,
-    warn_data,
-    warn_of_each,
-    warn_of_near,
-)
+from raters.judgements.names import Names
+from raters.judgements.reading import columns as reading
 from raters.judgements.reading import features as feature_reading
-from raters.judgements.reading.columns import (
-    Column,
-    Columns,
-    is_column,
-    one_each,
-    place,
-    read_columns,
-    repeated,
-    where,
-)
+from raters.judgements.reading.columns import Column, read_columns
 from raters.judgements.roles import number_of, of_axes, same_as, static
 
 Repeats = Literal["keep", "drop", "error"]
@@ -158,6 +138,7 @@ class Labels(Grouped, Answers):
         count: str | None = None,
         truth: str | None = None,
         family: str | None = None,
+        features: Sequence[str] = (),
         columns: Sequence[str] | Mapping[str, str] | None = None,
         classes: Iterable[Any] | None = None,
         items: Iterable[Any] | None = None,
@@ -180,6 +161,9 @@ class Labels(Grouped, Answers):
         family : str, optional
             Column with the family of the row's annotator, such as the base model of an LLM judge,
             empty for an annotator without one. One row of an annotator is enough.
+        features : sequence of str
+            Columns with features of the row's item, the same in all of its rows; see
+            `with_features`.
         columns : sequence of str, or mapping, optional
             Further columns, such as the time of a label or the order in which two answers were
             shown, for `raters.judges`; a mapping from such a name to the column.
@@ -224,7 +208,8 @@ class Labels(Grouped, Answers):
         roles = {"item": item, "annotator": annotator, "label": label}
         others: dict[str, Any] = {"count": count, "truth": truth, "family": family}
         more, further = row_columns.named(columns)
-        several = {"columns": further}
+        described = feature_reading.distinct(features, "features")
+        several = {"columns": further, "features": described}
         table = read_columns(frame, roles, several=several, empty=("truth", "family"), **others)
         gold = table.get("truth")
         gold = gold if gold is not None and gold.values else None
@@ -233,14 +218,22 @@ class Labels(Grouped, Answers):
         given, true, class_names = _classes(table["label"], gold, classes)
         known = None
         if gold is not None and true is not None:
-            known = one_each(of, gold, true, item_names).astype(np.int32)
+            known = reading.one_each(of, gold, true, item_names).astype(np.int32)
         of_annotator, family_names = table.codes("family")
         if family_names:
-            family_codes = one_each(who, table["family"], of_annotator, annotator_names)
+            family_codes = reading.one_each(who, table["family"], of_annotator, annotator_names)
             of_annotator = family_codes.astype(np.int32)
-        names = item_names, annotator_names
-        keep, number = _settle_repeats((of, who), names, table.counts(), repeats)
+        number, keep = table.counts(), np.ones(len(of), bool)
+        if repeats != "keep":
+            again = reading.repeated(of, who)
+            if repeats == "error":
+                problem = "does not allow that an annotator labels an item more than once,"
+                expected = "'keep' counts every label, 'drop' keeps the first"
+                counted = np.asarray(0 if number is None else number) > 1
+                reading.refuse_where("repeats", again | counted, problem, expected)
+            number, keep = None, ~again
         fields = row_columns.fields([one.rows(keep) for one in table.lists["columns"]], more)
+        number = None if number is None or np.all(number == 1) else number
         rows = {"annotator": who[keep], "label": given[keep], "count": number}
         labels = cls.of_all(
             of[keep],
@@ -254,6 +247,12 @@ class Labels(Grouped, Answers):
             families=family_names,
             **fields,
         )
+        if described:
+            values = np.full((len(item_names), len(described)), np.nan)
+            for at, column in enumerate(table.lists["features"]):
+                numbers = reading.one_each(of, column, reading.read_numbers(column), item_names)
+                values[np.unique(of), at] = numbers[np.unique(of)]
+            labels = labels.with_features(values, names=described)
         return labels.aggregate() if aggregate else labels
 
     # ---------------------------------------------------------------- facts
@@ -275,11 +274,11 @@ class Labels(Grouped, Answers):
         """Number of times that each item was given each label."""
         if self.label is None:
             raise DataError("these labels have no answers to count")
-        return self.answer_counts(self.item, self.num_items)
+        return self._answer_counts(self.item, self.num_items)
 
     def vote_shares(self) -> Float[np.ndarray, "unit class"]:
         """Return the share of each class among an item's labels."""
-        votes = self.answer_counts(self.group, self.num_units)
+        votes = self._answer_counts(self.group, self.num_units)
         shares: np.ndarray = np.where(votes.sum(1, keepdims=True) > 0, votes, 1.0)
         shares /= shares.sum(1, keepdims=True)
         if self.truth is not None:
@@ -290,7 +289,7 @@ class Labels(Grouped, Answers):
     def to_frame(self) -> pd.DataFrame:
         """The labels as a table: ``item``, ``annotator`` and ``label`` by name, and ``count``."""
         real = self.rows(np.asarray(self.weight) > 0)
-        table = super(Answers, real).to_frame()  # also of labels that are yet to be given
+        table = super(Labels, real).to_frame()
         if self.family is not None:
             table["family"] = _named(self.families, np.asarray(real.codes("family")))
         for name in self.column_names:
@@ -309,13 +308,13 @@ class Labels(Grouped, Answers):
             "annotator(s) gave no label and keep their prior": (self.annotators, silent),
             "class(es) were never given as a label": (self.classes, total.sum(0) == 0),
         }
-        warn_of_each(sentences)
+        naming.warn_of_each(sentences)
         parts = [part for part in judges_by_part(self) if len(part) > 1]
         real = np.asarray(self.weight) > 0
         pairs = pd.DataFrame({"of": self.group, "by": self.annotator})[real].drop_duplicates()
         is_comparable = self.num_known or pairs["of"].duplicated().any()
         if self.num_labels and not is_comparable:
-            warn_data(
+            naming.warn_data(
                 "no item has labels by two annotators, and no true class is known, so that nothing"
                 " tells right labels from wrong ones: who is right is said by the prior alone"
             )
@@ -426,11 +425,16 @@ class Labels(Grouped, Answers):
         if self.features is None:
             expected = "add features to the labels first"
             refuse_data("features", problem="of these labels are missing", expected=expected)
-        values, names = feature_reading.new_items(features, item, self.feature_names[1:])
+        items: Names = tuple(range(len(features) if is_list(features) else 0))
+        if item is not None:
+            _, items = read_columns(features, {"item": item}).codes("item")
+        chosen = self.feature_names[1:]
+        values = feature_reading.features_of(features, item, chosen, items)[0].astype(np.float64)
+        feature_reading.check_finite(values, chosen, items)
         raw = np.insert(values, 0, 1.0, axis=1)
         scaled = (raw - np.asarray(self.centre)) / np.asarray(self.scale)
         fields: dict[str, Any] = {"features": scaled.astype(np.asarray(self.features).dtype)}
-        fields |= {"items": names, "unit_code": np.arange(len(names), dtype=np.int32)}
+        fields |= {"items": items, "unit_code": np.arange(len(items), dtype=np.int32)}
         return replace(self.rows(slice(0)), **fields, count=None, truth=None, most=1)
 
     def with_record(
@@ -475,7 +479,14 @@ class Labels(Grouped, Answers):
         """
         roles = {"annotator": annotator, "truth": truth, "label": label}
         columns = read_columns(frame, roles, count=count)
-        return replace(self, record=_record(columns, self.annotators, self.classes))
+        advice = "leave these rows out, or name all of them when labels are read"
+        who = reading.place(columns["annotator"], self.annotators, "annotators", advice)
+        both = columns["truth"], columns["label"]
+        given = [reading.place(column, self.classes, "classes", advice) for column in both]
+        counts, size = columns.counts(), self.num_classes
+        record = np.zeros((self.num_annotators, size, size))
+        np.add.at(record, (who, *given), 1.0 if counts is None else counts)
+        return replace(self, record=record)
 
     @checked
     def features_of(self, like: Self) -> Self:
@@ -498,57 +509,37 @@ def _classes(
     """Codes of the labels and of the truths, and the names of all classes, two or more."""
     groups = [label.values] + ([] if truth is None else [truth.values])
     if known is None:
-        _check_truths(*alike(groups))
-        names = in_order(alike(groups))
+        _check_truths(*naming.alike(groups))
+        names = naming.in_order(naming.alike(groups))
         if len(names) > max(50, len(label) / 2):
             problem = f"holds {len(names):,} different labels in {len(label):,} rows"
-            problem += f" ({shorten(names, 3)})"
+            problem += f" ({naming.shorten(names, 3)})"
             label.refuse(problem, "give a column of classes, or name all classes")
     else:
-        listed = name_list(known, "classes", "classes=['no', 'yes']", ordered=True)
-        names = tuple(alike([*groups, listed])[-1])
+        listed = naming.name_list(known, "classes", "classes=['no', 'yes']", ordered=True)
+        names = tuple(naming.alike([*groups, listed])[-1])
     if len(names) < 2:
         problem = f"are one only: {', '.join(map(repr, names)) or 'none'}"
         expected = "a label is a choice between two or more; name all classes, also those that"
         refuse_data("classes", problem=problem, expected=f"{expected} nobody said")
-    check_once(names, "classes")
-    warn_of_near(names, "classes", as_numbers=True)
+    naming.check_once(names, "classes")
+    naming.warn_of_near(names, "classes", as_numbers=True)
     advice = "correct it, or name it in `classes` as well"
-    label_codes = place(label, names, "classes", advice)
-    return label_codes, None if truth is None else place(truth, names, "classes", advice), names
+    codes = reading.place(label, names, "classes", advice)
+    true = None if truth is None else reading.place(truth, names, "classes", advice)
+    return codes, true, names
 
 
 def _check_truths(labels: Sequence[Any], truths: Sequence[Any] = ()) -> None:
     """Raise for a true class that nobody said, and that differs by its spelling from a label."""
-    by_meaning = {meaning(name_text(name)): name for name in labels}
+    by_meaning = {naming.meaning(naming.name_text(name)): name for name in labels}
     for name in set(truths) - set(labels):
-        if (meant := by_meaning.get(meaning(name_text(name)))) is not None:
-            problem = f"is no label, and is spelled nearly as {ascii_shown(name_text(meant))}"
+        if (meant := by_meaning.get(naming.meaning(naming.name_text(name)))) is not None:
+            near = naming.ascii_shown(naming.name_text(meant))
+            problem = f"is no label, and is spelled nearly as {near}"
             expected = "spell them alike; if they are two classes, name all classes"
             line = f"classes=[{name!r}, {meant!r}, ...]"
             refuse_data("truth", name, problem, expected, instead=line)
-
-
-# ------------------------------------------------------------------ what rows say together
-
-
-def _settle_repeats(
-    codes: Sequence[Codes], names: Sequence[Names], count: Numbers | None, repeats: Repeats
-) -> tuple[Int[np.ndarray, " kept"], Float[np.ndarray, " kept"] | None]:
-    """Rows to keep, and their counts."""
-    item, who = codes
-    rows = np.arange(len(item))
-    if repeats == "keep":
-        return rows, None if count is None or np.all(count == 1) else count
-    again = repeated(item, who)
-    several = again if count is None else again | (count > 1)
-    if repeats == "error" and several.any():
-        row = int(np.argmax(several))
-        problem = f"does not allow that annotator {names[1][who[row]]!r} labels item"
-        problem += f" {names[0][item[row]]!r} more than once, in {where(several)}"
-        expected = "'keep' counts every label, 'drop' keeps the first"
-        refuse_data("repeats", "error", problem, expected)
-    return rows[~again], None
 
 
 def known_truth(
@@ -556,7 +547,7 @@ def known_truth(
 ) -> Int[np.ndarray, " item"] | None:
     """True class of each item, −1 if unknown, from a table of two columns or a mapping."""
     if isinstance(table, pd.Series) or (
-        isinstance(table, Mapping) and not any(map(is_column, table.values()))
+        isinstance(table, Mapping) and not any(map(reading.is_column, table.values()))
     ):
         pairs = list(table.items())
         table = {name: [pair[end] for pair in pairs] for end, name in enumerate((item, truth))}
@@ -570,18 +561,7 @@ def known_truth(
     if not gold.values:
         return None
     named = columns["item"].only(gold.code >= 0)
-    code = place(named, items, "items", "leave them out, or name all items when labels are read")
-    true = place(gold, classes, "classes", "name all classes when labels are read")
-    return one_each(code, gold, true, items)
-
-
-def _record(
-    columns: Columns, annotators: Names, classes: Names
-) -> Float[np.ndarray, "annotator true_class label"]:
-    """Counts of labels by annotator and true class, shape (annotator, true class, label)."""
-    advice = "leave these rows out, or name all of them when labels are read"
-    who = place(columns["annotator"], annotators, "annotators", advice).astype(np.int64)
-    truth, given = (place(columns[role], classes, "classes", advice) for role in ("truth", "label"))
-    counts, number = columns.counts(), np.zeros((len(annotators), len(classes), len(classes)))
-    np.add.at(number, (who, truth, given), 1.0 if counts is None else counts)
-    return number
+    advice = "leave them out, or name all items when labels are read"
+    code = reading.place(named, items, "items", advice)
+    true = reading.place(gold, classes, "classes", "name all classes when labels are read")
+    return reading.one_each(code, gold, true, items)

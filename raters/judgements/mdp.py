@@ -15,16 +15,8 @@ from numpy.typing import ArrayLike
 
 from raters.errors import refuse, refuse_data
 from raters.errors.validation import checked, is_number, numbers, whole
-from raters.judgements.names import (
-    check_names,
-    check_once,
-    encode_names,
-    name_list,
-    name_text,
-    shorten,
-    warn_of_each,
-)
-from raters.judgements.reading.columns import read_columns, read_numbers, repeated, where
+from raters.judgements import names as naming
+from raters.judgements.reading.columns import read_columns, read_numbers, refuse_where, repeated
 from raters.judgements.roles import number_of, static
 
 # Name of the state that is added where episodes end.
@@ -205,14 +197,15 @@ class MDP:
         listed = tuple(features)
         read = read_columns(frame, columns, several={"features": listed}, probability=probability)
         ends = [read["state"], read["next_state"]]
-        (first, after), state_names = encode_names(ends, states, "state")
+        (first, after), state_names = naming.encode_names(ends, states, "state")
         act, action_names = read.codes("action", actions)
-        if (twice := repeated(first, act, after)).any():
-            read["next_state"].refuse(
-                f"has a transition that came before in {where(twice)}",
-                "give each transition one row, with its probability",
-                "frame.groupby([state, action, next_state], as_index=False)[probability].sum()",
-            )
+        refuse_where(
+            read["next_state"],
+            repeated(first, act, after),
+            "has a transition that came before",
+            "give each transition one row, with its probability",
+            "frame.groupby([state, action, next_state], as_index=False)[probability].sum()",
+        )
         size = (len(state_names), len(action_names))
         weight = np.ones(len(first)) if probability is None else read_numbers(read["probability"])
         transition, allowed = np.zeros((*size, size[0])), np.zeros(size, bool)
@@ -260,7 +253,39 @@ class MDP:
         >>> mdp.features[:, 0].tolist(), mdp.ends.tolist()
         ([[0.5], [0.0]], [False, True])
         """
-        return cls._of(discount, warn=False, **_of_gymnasium(env))
+        rows, start = _tables_of(env)
+        number, actions = len(rows), max(map(len, rows))
+        outcomes = [
+            (state, action, *outcome)
+            for state, of_state in enumerate(rows)
+            for action, every in of_state.items()
+            for outcome in every
+        ]
+        state, action, after = np.array([(one[0], one[1], one[3]) for one in outcomes], int).T
+        share, gain, terminated = np.array([(one[2], *one[4:]) for one in outcomes], float).T
+        # An end is a state that every action keeps without a reward.
+        final = np.ones(number, bool)
+        final[state[(share > 0) & ((after != state) | (gain != 0))]] = False
+        # The last column and row are those of the additional end.
+        transition = np.zeros((number + 1, actions, number + 1))
+        reward, allowed = np.zeros((number + 1, actions)), np.zeros((number + 1, actions), bool)
+        place = np.where((terminated != 0) & ~final[after], number, after)
+        np.add.at(transition, (state, action, place), share)
+        np.add.at(reward, (state, action), share * gain)
+        allowed[state, action] = ~final[state] | (action == np.array([*map(min, rows)])[state])
+        transition[-1, 0, -1] = allowed[-1, 0] = 1
+        kept = np.append(np.ones(number, bool), transition[:-1, :, -1].any())
+        table = np.where(np.append(final, True)[:, None], 0.0, reward)[..., None]
+        tables = {
+            "transition": transition[kept][..., kept],
+            "features": table[kept],
+            "start": np.append(start, 0.0)[kept],
+            "allowed": allowed[kept],
+            "states": [*range(number), END][: int(kept.sum())],
+            "actions": range(actions),
+            "feature_names": ["reward"],
+        }
+        return cls._of(discount, warn=False, **tables)
 
     @classmethod
     @checked
@@ -317,7 +342,6 @@ class MDP:
     @classmethod
     def _of(cls, discount: float, *, warn: bool = True, **tables: Any) -> Self:
         """Process of tables of which all but the transitions may be left out."""
-        _check_discount(discount)
         arrays: dict[str, Any] = _completed(tables, undiscounted=discount == 1)
         size = arrays["transition"].shape[:2]
         sizes = dict(zip(_NAMES, (*size, arrays["features"].shape[-1]), strict=True))
@@ -358,7 +382,9 @@ class MDP:
 
     def check(self) -> None:
         """Raise unless the arrays fit together; see `from_arrays`."""
-        _check_discount(self.discount)
+        if not is_number(self.discount) or not 0 < self.discount <= 1:
+            expected = "it must be above 0 and at most 1"
+            refuse("discount", self.discount, expected=expected, instead="discount=0.95")
         transition, allowed = np.asarray(self.transition), np.asarray(self.allowed)
         features = np.asarray(self.features)
         _check_transition(transition)
@@ -379,7 +405,7 @@ class MDP:
         """Warn of states that are never reached from the start."""
         seen = _reached(_edges_of(self), np.asarray(self.start) > 0)
         sentence = "state(s) are never reached from the start, so that no demonstration is in them"
-        warn_of_each({sentence: (self.states, ~seen)})
+        naming.warn_of_each({sentence: (self.states, ~seen)})
 
     def __repr__(self) -> str:
         if not hasattr(self.transition, "shape"):  # a tree of something else
@@ -401,8 +427,8 @@ def _names(parameter: str, given: Iterable[Any] | None, size: int) -> tuple[Any,
     """Names that are given, as whole numbers or text, or numbers from 0."""
     if given is None:
         return tuple(range(size))
-    listed = name_list(given, parameter, ordered=True)
-    return tuple(name if isinstance(name, int) else name_text(name) for name in listed)
+    listed = naming.name_list(given, parameter, ordered=True)
+    return tuple(name if isinstance(name, int) else naming.name_text(name) for name in listed)
 
 
 # ---------------------------------------------------------------- reading
@@ -440,55 +466,19 @@ def _start_named(start: Any, states: Sequence[Any]) -> Float[np.ndarray, " state
     """Probabilities of the first state from a name, or from a mapping by name."""
     if start is None:
         return None
-    code = {name_text(name): place for place, name in enumerate(states)}
-    weights = start if isinstance(start, Mapping) else {name_text(start): 1.0}
+    code = {naming.name_text(name): place for place, name in enumerate(states)}
+    weights = start if isinstance(start, Mapping) else {naming.name_text(start): 1.0}
     table = np.zeros(len(states))
     for name, weight in weights.items():
-        if name_text(name) not in code or not is_number(weight):
+        if naming.name_text(name) not in code or not is_number(weight):
             problem = f"gives {name!r} the probability {weight!r}"
             expected = "name a state, or give probabilities by name of a state"
             refuse_data("start", start, problem, expected, instead=f"start={states[0]!r}")
-        table[code[name_text(name)]] = weight
+        table[code[naming.name_text(name)]] = weight
     return table
 
 
 # ---------------------------------------------------------------- Gymnasium
-
-
-def _of_gymnasium(env: Any) -> dict[str, Any]:
-    """Tables and names of an environment; see `MDP.from_gymnasium`."""
-    rows, start = _tables_of(env)
-    number, actions = len(rows), max(map(len, rows))
-    outcomes = [
-        (state, action, *outcome)
-        for state, of_state in enumerate(rows)
-        for action, every in of_state.items()
-        for outcome in every
-    ]
-    state, action, after = np.array([(one[0], one[1], one[3]) for one in outcomes], int).T
-    share, gain, terminated = np.array([(one[2], *one[4:]) for one in outcomes], float).T
-    # An end is a state that every action keeps without a reward.
-    final = np.ones(number, bool)
-    final[state[(share > 0) & ((after != state) | (gain != 0))]] = False
-    # The last column and row are those of the additional end.
-    transition = np.zeros((number + 1, actions, number + 1))
-    reward, allowed = np.zeros((number + 1, actions)), np.zeros((number + 1, actions), bool)
-    place = np.where((terminated != 0) & ~final[after], number, after)
-    np.add.at(transition, (state, action, place), share)
-    np.add.at(reward, (state, action), share * gain)
-    allowed[state, action] = ~final[state] | (action == np.array([*map(min, rows)])[state])
-    transition[-1, 0, -1] = allowed[-1, 0] = 1
-    kept = np.append(np.ones(number, bool), transition[:-1, :, -1].any())
-    table = np.where(np.append(final, True)[:, None], 0.0, reward)[..., None]
-    return {
-        "transition": transition[kept][..., kept],
-        "features": table[kept],
-        "start": np.append(start, 0.0)[kept],
-        "allowed": allowed[kept],
-        "states": [*range(number), END][: int(kept.sum())],
-        "actions": range(actions),
-        "feature_names": ["reward"],
-    }
 
 
 def _tables_of(env: Any) -> tuple[list[Mapping[int, Any]], Float[np.ndarray, " state"]]:
@@ -625,13 +615,6 @@ def _edges_of(process: MDP) -> Bool[np.ndarray, "state next_state"]:
     return np.asarray((process.transition > 0).any(1))
 
 
-def _check_discount(discount: float) -> None:
-    """A number above 0 and at most 1."""
-    if not is_number(discount) or not 0 < discount <= 1:
-        expected = "it must be above 0 and at most 1"
-        refuse("discount", discount, expected=expected, instead="discount=0.95")
-
-
 def _check_transition(transition: Shaped[np.ndarray, " ..."]) -> None:
     """Raise unless a table of transitions has its axes."""
     if transition.ndim != 3 or transition.shape[0] != transition.shape[2] or not transition.size:
@@ -656,8 +639,8 @@ def _check_shape(name: str, array: Any, shape: tuple[int, ...], axes: str) -> No
 
 
 def _check_names(parameter: str, names: Any, length: int) -> None:
-    check_names(names, parameter, parameter.removesuffix("_names").removesuffix("s"))
-    check_once(names, parameter)  # Tables name them as text.
+    naming.check_names(names, parameter, parameter.removesuffix("_names").removesuffix("s"))
+    naming.check_once(names, parameter)  # Tables name them as text.
     if len(names) != length:
         problem = f"has {len(names)} names, and the arrays have {length}"
         refuse_data(parameter, problem=problem, expected="give one name for each, in code order")
@@ -715,4 +698,4 @@ def _check_ends(process: MDP) -> None:
 
 
 def _some(names: tuple[Any, ...], which: Bool[np.ndarray, " name"]) -> str:
-    return shorten([names[code] for code in np.flatnonzero(which)])
+    return naming.shorten([names[code] for code in np.flatnonzero(which)])

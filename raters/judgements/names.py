@@ -52,8 +52,10 @@ def name_list(
     names: Iterable[Any], parameter: str, such: str | None = None, *, ordered: bool = False
 ) -> list[Any]:
     """Names that are given as a list, and as no set where their order counts."""
-    if ordered:
-        check_ordered(names, parameter)
+    if ordered and isinstance(names, (set, frozenset)):
+        problem = "is a set, which has no order of its own"
+        line = f"{parameter}=[{', '.join(sorted(map(repr, names))[:5])}]"
+        refuse_data(parameter, names, problem, "give a list, in the order wanted", instead=line)
     if not is_list(names):
         line = such or f"{parameter}=['a', 'b']"
         refuse_data(parameter, names, "is no list of names", "give a list of names", instead=line)
@@ -64,14 +66,6 @@ def name_list(
         problem = f"has {missing[0]!r} among the names"
         refuse_data(parameter, problem=problem, expected="leave out what has no name")
     return listed
-
-
-def check_ordered(names: Any, parameter: str) -> None:
-    """Raise when names whose order counts are given as a set."""
-    if isinstance(names, (set, frozenset)):
-        problem = "is a set, which has no order of its own"
-        line = f"{parameter}=[{', '.join(sorted(map(repr, names))[:5])}]"
-        refuse_data(parameter, names, problem, "give a list, in the order wanted", instead=line)
 
 
 def check_once(names: Iterable[Any], parameter: str) -> None:

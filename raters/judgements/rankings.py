@@ -10,10 +10,11 @@ from typing import Any, Literal, Self, get_args
 import jax
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int, Num, Shaped
+from jaxtyping import Float, Int, Shaped
 
 from raters.errors import DataError, refuse_data
 from raters.errors.validation import boolean
+from raters.judgements import names as naming
 from raters.judgements.choices import Choices
 from raters.judgements.counts import (
     Codes,
@@ -25,27 +26,9 @@ from raters.judgements.counts import (
     ordered_pairs,
     place_within,
 )
-from raters.judgements.names import (
-    Names,
-    encode_names,
-    names_array,
-    shorten,
-    shown,
-    warn_data,
-    warn_of_each,
-)
-from raters.judgements.reading.columns import (
-    Column,
-    Columns,
-    check_no_annotators,
-    column_name,
-    matching,
-    one_each,
-    read_columns,
-    read_numbers,
-    repeated,
-    where,
-)
+from raters.judgements.names import Names
+from raters.judgements.reading import columns as reading
+from raters.judgements.reading.columns import Column, Columns, read_columns
 from raters.judgements.roles import of_axes, same_as, static
 from raters.judgements.sets import OfferedSets
 
@@ -213,23 +196,23 @@ class Rankings(OfferedSets):
         columns = read_columns(frame, roles, empty=empty, part_of=ranking, **others)
         of, names = columns.codes("ranking")
         what, item_names = columns.codes("item", items)
-        who, annotator_names = rankers(columns, annotators, names)
-        if annotator is not None and repeated(of, what).any():
+        who, annotator_names = columns.annotators(annotators, each=names)
+        if annotator is not None and reading.repeated(of, what).any():
             # Each annotator ranks the items of a text.
             each, of = np.unique(np.stack([of, who], 1), axis=0, return_inverse=True)
             names = tuple(f"{names[one]} by {annotator_names[by]}" for one, by in each.tolist())
-        if (twice := repeated(of, what)).any():
+        if (twice := reading.repeated(of, what)).any():
             item_name, name = item_names[what[np.argmax(twice)]], names[of[np.argmax(twice)]]
             problem = f"names {item_name!r} twice in the ranking {name!r}"
             expected = "it must name an item once; leave out the other rows, or name `annotator`"
             columns["item"].refuse(problem, f"{expected} where several rank the same items")
         if annotator is not None:
-            who = one_each(of, columns["annotator"], who, names)
+            who = reading.one_each(of, columns["annotator"], who, names)
         place = _placed(columns["rank"], of)
         place = _with_worst(columns.get("lowest"), of, names, place)
         number = columns.counts()
         if number is not None:
-            number = one_each(of, columns["count"], number, names)
+            number = reading.one_each(of, columns["count"], number, names)
         cells, by = (of, what, place), (who, annotator_names)
         return cls._of(cells, len(names), item_names, by, number, unranked, "rank", aggregate)
 
@@ -287,7 +270,8 @@ class Rankings(OfferedSets):
         columns = wide_columns(frame, places, "places", 1, **others)
         in_place, item_names = in_places(columns.lists["places"], items)
         row, column = np.nonzero(in_place >= 0)
-        cells, by = (row, in_place[row, column], column + 1), rankers(columns, annotators)
+        cells = row, in_place[row, column], column + 1
+        by = columns.annotators(annotators, each=range(columns.rows))
         number = len(in_place), item_names
         return cls._of(cells, *number, by, columns.counts(), unranked, "places", aggregate)
 
@@ -350,11 +334,12 @@ class Rankings(OfferedSets):
         (('beer', 'mead', 'milk', 'tea'), [[-1, 0, 1], [0, -1, 1]])
         """
         boolean("aggregate", aggregate)
-        named = {"best": column_name("best", best), "worst": column_name("worst", worst)}
+        given = {"best": best, "worst": worst}
+        named = {role: reading.column_name(role, name) for role, name in given.items()}
         others = {"annotator": annotator, "count": count}
         columns = wide_columns(frame, offered, "offered", 2, **named, **others)
         cells, item_names = _best_and_worst(columns, items)
-        by = rankers(columns, annotators)
+        by = columns.annotators(annotators, each=range(columns.rows))
         number = columns.rows, item_names
         return cls._of(cells, *number, by, columns.counts(), "not offered", "best", aggregate)
 
@@ -373,10 +358,9 @@ class Rankings(OfferedSets):
         """So many rankings of cells: number of the ranking, code of the item, and its place."""
         order = np.lexsort(cells[1::-1])
         ranking, item, place = (column[order] for column in cells)
-        if (none := np.bincount(ranking, place > 0, number) == 0).any():
-            problem = f"has a ranking that places no item, {where(none)}"
-            expected = "a ranking places one item or more; leave the others out"
-            refuse_data(role, problem=problem, expected=expected)
+        none = np.bincount(ranking, place > 0, number) == 0
+        expected = "a ranking places one item or more; leave the others out"
+        reading.refuse_where(role, none, "has a ranking that places no item,", expected)
         size = np.bincount(ranking, minlength=number)
         _check_unranked(unranked, size < len(items))
         position, every = place_within(ranking), np.full((number, int(size.max(initial=0))), -1)
@@ -405,18 +389,15 @@ class Rankings(OfferedSets):
         ``rank`` (missing for an item without a place), ``lowest`` (1 for an item named as the
         worst, in data that ask for it) and ``count``, as `from_frame` reads it with ``unranked="not
         offered"``."""
-        self.check_answered()
-        offered, place = np.asarray(self.offered), np.asarray(self.place)
-        count = np.asarray(self.weight)
-        row, position = np.nonzero(self.there & (count > 0)[:, None])
-        place = place[row, position]
-        rank = pd.array(place, dtype="Int64")
-        rank[place <= 0] = pd.NA
-        lowest = {} if self.lowest is None else {"lowest": (place < 0).astype(int)}
-        annotator = names_array(self.annotators)[np.asarray(self.annotator)[row]]
-        items = names_array(self.items)[offered[row, position]]
-        columns = {"ranking": row, "annotator": annotator, "item": items, "rank": rank}
-        return pd.DataFrame(columns | lowest | {"count": count[row].astype(np.int64)})
+        real = self.unpadded()
+        row, position, columns = real.offers()
+        table = pd.DataFrame(columns)[["ranking", "annotator", "item"]]
+        if real.place is not None:
+            place = pd.Series(np.asarray(real.place)[row, position])
+            table["rank"] = place.astype("Int64").where(place > 0)
+            if self.lowest is not None:
+                table["lowest"] = (place < 0).astype(int)
+        return table.assign(count=np.asarray(real.weight)[row].astype(np.int64))
 
     def answers(self) -> Int[np.ndarray, " answer"]:
         """Places, 0 for none, and −1 for the worst where it is asked for."""
@@ -434,7 +415,7 @@ class Rankings(OfferedSets):
         by_item = np.zeros((len(table), len(self.items), len(offered)), table.dtype)
         row, position = np.nonzero(self.there)
         by_item[:, offered[row, position], row] = table[:, position, row]
-        return names_array(self.items), by_item
+        return naming.names_array(self.items), by_item
 
     @property
     def instruction(self) -> str:
@@ -453,14 +434,10 @@ class Rankings(OfferedSets):
         """These questions with outcomes."""
         column = np.asarray(outcomes)
         is_code = column.shape == (self.num_rows,) != (np.size(self.offered),)
-        if is_code and column.dtype.kind in "iuf":
-            return replace(self, place=self._places(column))
-        return super().answered(column)
-
-    def _places(self, codes: Num[np.ndarray, " ranking"]) -> Int[np.ndarray, "ranking position"]:
-        """Places of the items offered, from the number of each order."""
+        if not is_code or column.dtype.kind not in "iuf":
+            return super().answered(column)
         place = np.zeros(np.shape(self.offered), np.int32)
-        for row, code in enumerate(codes.tolist()):
+        for row, code in enumerate(column.tolist()):
             size, named = self._shape_of(row)
             if math.perm(size, named) << (named if self.most_tied > 1 else 0) > _MOST:
                 problem = f"places of {size} items have more orders than a journal can hold"
@@ -473,7 +450,7 @@ class Rankings(OfferedSets):
                 number += len(tie)
             if self._asks_worst(row):
                 place[row, tie] = -1
-        return place
+        return replace(self, place=place)
 
     def _ties_of(self, row: int, code: int) -> list[list[int]]:
         """Positions of each place, in the order that a number stands for."""
@@ -586,9 +563,10 @@ class Rankings(OfferedSets):
     def warn(self) -> None:
         """Warn about what these data cannot tell: items never offered, rankings of one."""
         never = self.judgements_by("item") == 0
-        warn_of_each({"item(s) were never offered, and keep their prior": (self.items, never)})
+        sentence = "item(s) were never offered, and keep their prior"
+        naming.warn_of_each({sentence: (self.items, never)})
         if single := int((self.there.sum(1) == 1).sum()):
-            warn_data(f"{single} ranking(s) have a single item, and say nothing")
+            naming.warn_data(f"{single} ranking(s) have a single item, and say nothing")
 
     # ---------------------------------------------------------------- checks
 
@@ -692,22 +670,20 @@ def _best_and_worst(columns: Columns, known: Iterable[Any] | None) -> tuple[Any,
     shown_items = columns.lists["offered"]
     cells, names = _coded(shown_items, known, [columns["best"], columns["worst"]])
     items, top, bottom = cells[:, :-2], cells[:, -2], cells[:, -1]
-    if (few := (items >= 0).sum(1) < 2).any():
-        problem = f"has fewer than two items in {where(few)}"
-        expected = "the best and the worst are of two items or more; leave those rows out"
-        refuse_data("offered", problem=problem, expected=expected)
+    few = (items >= 0).sum(1) < 2
+    expected = "the best and the worst are of two items or more; leave those rows out"
+    reading.refuse_where("offered", few, "has fewer than two items", expected)
     for role, code in {"best": top, "worst": bottom}.items():
         other = ~(items == code[:, None]).any(1)
         other = (code < 0) | other if role == "best" else (code >= 0) & other
         if other.any():
             at = int(np.argmax(other))
-            those = shorten([names[item] for item in items[at] if item >= 0])
+            those = naming.shorten([names[item] for item in items[at] if item >= 0])
             name = names[code[at]] if code[at] >= 0 else "no item"
-            problem = f"names {name!r} in {where(other)}, where the items are {those}"
+            problem = f"names {name!r} in {reading.where(other)}, where the items are {those}"
             columns[role].refuse(problem, "it must name one of them, not its number or column")
-    if (same := top == bottom).any():
-        problem = f"names what `best` does in {where(same)}"
-        columns["worst"].refuse(problem, "the worst is another item; leave those rows out")
+    expected = "the worst is another item; leave those rows out"
+    reading.refuse_where(columns["worst"], top == bottom, "names what `best` does", expected)
     row, position = np.nonzero(items >= 0)
     item = items[row, position]
     place = np.where(item == top[row], 1, np.where(item == bottom[row], -1, 0))
@@ -718,17 +694,16 @@ def _with_worst(column: Column | None, ranking: Codes, names: Names, place: Code
     """Places in a long table, with −1 for the items that a column marks as the worst."""
     if column is None:
         return place
-    mark = np.nan_to_num(read_numbers(column))
+    mark = np.nan_to_num(reading.read_numbers(column))
     several = (mark == 1) & (np.bincount(ranking, mark == 1, len(names))[ranking] > 1)
     problems = {
         "is neither 0 nor 1": ~np.isin(mark, (0, 1)),
         "marks an item that has a rank": (mark == 1) & (place > 0),
         "marks several items as the worst": several,
     }
+    expected = "it must be 1 for one item without a rank at most, and 0 or nothing for the others"
     for problem, wrong in problems.items():
-        if wrong.any():
-            expected = "it must be 1 for one item without a rank at most, and 0 or nothing"
-            column.refuse(f"{problem} in {where(wrong)}", f"{expected} for the others")
+        reading.refuse_where(column, wrong, problem, expected)
     return np.where(mark == 1, -1, place).astype(np.int32)
 
 
@@ -738,31 +713,30 @@ def _check_unranked(unranked: Any, lacking: Mask) -> None:
     if not known and (unranked is not None or lacking.any()):
         problem = "is unknown"
         if unranked is None:
-            problem = "does not say what becomes of the items that rankings leave out, in"
-            problem += f" {where(lacking)}"
+            problem = "does not say what becomes of the items that rankings leave out,"
+            problem += f" in {reading.where(lacking)}"
         expected = "'below': they were offered, and come below all that have a place; 'not offered'"
         expected += ": they were not to be ranked, as drivers who were not in a race"
         line = "unranked='below'"
-        refuse_data("unranked", shown(unranked), problem, expected, instead=line)
+        refuse_data("unranked", naming.shown(unranked), problem, expected, instead=line)
 
 
 def _placed(column: Column, ranking: Codes) -> Codes:
     """Place of each row in its ranking by a column of ranks, 0 where that is empty."""
-    score = read_numbers(column)
-    if (below := score < 1).any():
-        column.refuse(
-            f"gives the rank {score[np.argmax(below)]:g} in {where(below)}",
-            "ranks begin with 1, the best: leave the rank of an item without a place empty (as of a"
-            " driver who did not finish), or add 1 to all where they begin with 0",
-            f"frame[{column.name!r}] = frame[{column.name!r}].where(frame[{column.name!r}] >= 1)",
-        )
+    score = reading.read_numbers(column)
+    column.refuse_rows(
+        score < 1,
+        "ranks begin with 1, the best: leave the rank of an item without a place empty (as of a"
+        " driver who did not finish), or add 1 to all where they begin with 0",
+        f"frame[{column.name!r}] = frame[{column.name!r}].where(frame[{column.name!r}] >= 1)",
+    )
     place = pd.Series(score).groupby(ranking).rank(method="min")
     return place.fillna(0).to_numpy(np.int32)
 
 
 def wide_columns(frame: Any, places: Any, role: str, least: int, **others: Any) -> Columns:
     """Columns of a table with rows of rankings: those of items, `least` or more, others by role."""
-    listed = matching(frame, places, role)
+    listed = reading.matching(frame, places, role)
     if len(listed) < least:
         few = f"names fewer than {least} columns"
         refuse_data(role, places, few, "give all of them", instead=f"{role}=['{role}*']")
@@ -777,14 +751,12 @@ def _coded(
     cells: Sequence[Column], known: Iterable[Any] | None, beside: Sequence[Column] = ()
 ) -> tuple[Sets, Names]:
     """Code of each cell's item, −1 for none, and names; an error for a row with an item twice."""
-    codes, names = encode_names([*cells, *beside], known, "item")
+    codes, names = naming.encode_names([*cells, *beside], known, "item")
     table = np.stack(codes, axis=1)
     ordered = np.sort(table[:, : len(cells)], axis=1)
     again = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
-    if again.any():
-        problem = f"has {names[ordered[:, 1:][again][0]]!r} twice in {where(again.any(1))}"
-        expected = "a row names an item once; correct those rows, or leave them out"
-        refuse_data(cells[0].role, problem=problem, expected=expected)
+    expected = "a row names an item once; correct those rows, or leave them out"
+    reading.refuse_where(cells[0].role, again.any(1), "has an item twice", expected)
     return table, names
 
 
@@ -792,19 +764,7 @@ def in_places(cells: Sequence[Column], known: Iterable[Any] | None) -> tuple[Set
     """Code of the item in each place of each ranking, −1 for none, and the names."""
     table, names = _coded(cells, known)
     late = (table[:, 1:] >= 0) & (table[:, :-1] < 0)
-    if late.any():
-        at = int(np.argmax(late.any(0)))
-        problem = f"has an item, and column {cells[at].name!r} before it has none, in"
-        cells[at + 1].refuse(f"{problem} {where(late[:, at])}", "only the last may be empty")
+    for wrong, before, column in zip(late.T, cells, cells[1:], strict=False):
+        problem = f"has an item, and column {before.name!r} before it has none,"
+        reading.refuse_where(column, wrong, problem, "only the last may be empty")
     return table, names
-
-
-def rankers(
-    columns: Columns, known: Iterable[Any] | None, each: Names | None = None
-) -> tuple[Codes, Names]:
-    """Codes and names of who gave each ranking; else those of the rankings, maybe the rows."""
-    if "annotator" in columns:
-        return columns.codes("annotator", known)
-    check_no_annotators(known)
-    names = tuple(range(columns.rows)) if each is None else each
-    return np.arange(len(names), dtype=np.int32), names

@@ -53,7 +53,15 @@ def scan(cls: Any, /, path: Path | str, **roles: Any) -> Any:
     [2.0]
     """
     read = cls.from_frame
-    _check(roles)
+    wrong = {
+        "features": roles.get("features") is not None,
+        "columns": roles.get("columns") is not None,
+        "aggregate": roles.get("aggregate") is False,
+        "repeats": roles.get("repeats") == "drop",
+    }
+    expected = "leave it out, or read the table into memory and pass it to from_frame"
+    for name in (name for name, given in wrong.items() if given):
+        refuse(name, roles[name], "needs the rows one by one, in their order", expected)
     columns = {
         name: roles[name]
         for name, parameter in inspect.signature(read).parameters.items()
@@ -132,16 +140,3 @@ def _check_counts(data: ds.Dataset, count: str) -> None:
     if not valid:
         problem = "holds something else than whole numbers from 1 to 2**53"
         refuse_data("count", count, problem, "leave out rows without judgements, and round weights")
-
-
-def _check(roles: dict[str, Any]) -> None:
-    """Raise for settings that need the rows as they are."""
-    wrong = {
-        "features": roles.get("features") is not None,
-        "columns": roles.get("columns") is not None,
-        "aggregate": roles.get("aggregate") is False,
-        "repeats": roles.get("repeats") == "drop",
-    }
-    expected = "leave it out, or read the table into memory and pass it to from_frame"
-    for name in (name for name, given in wrong.items() if given):
-        refuse(name, roles[name], "needs the rows one by one, in their order", expected)

@@ -11,7 +11,8 @@ from jaxtyping import Int, Shaped
 
 from raters.errors import refuse_data
 from raters.judgements.base import Judgements
-from raters.judgements.names import Names, name_text
+from raters.judgements.counts import Codes
+from raters.judgements.names import Names, name_text, names_array
 
 
 class OfferedSets(Judgements):
@@ -84,6 +85,14 @@ class OfferedSets(Judgements):
         known = self.coords[self.axes["offered"]]
         names = (name_text(known[code]) for code in codes[codes >= 0])
         return {name: float(position) for position, name in enumerate(names)}
+
+    def offers(self) -> tuple[Codes, Codes, dict[str, Any]]:
+        """Row and position of each thing that is offered, and the names of it and its row."""
+        row, position = np.nonzero(self.there)
+        codes = {self.row: row, self.axes["offered"]: np.asarray(self.offered)[row, position]}
+        codes[self.judge] = np.asarray(self.codes(self.judge))[row]
+        names = {axis: names_array(self.coords[axis])[code] for axis, code in codes.items()}
+        return row, position, names
 
     def check(self) -> None:
         """Raise unless the things of each set ascend; see `Judgements.check`."""

@@ -1,11 +1,6 @@
-"""Classes as text in a file and back, known ones only; parts of files of several kinds."""
+"""Classes as text in a file and back, known ones only."""
 
 from __future__ import annotations
-
-import json
-from typing import Any
-
-import xarray as xr
 
 from raters.errors import SettingError, refuse
 
@@ -49,20 +44,3 @@ def _derived(base: type) -> list[type]:
     for subclass in subclasses:
         derived += _derived(subclass)
     return derived
-
-
-def part_of_tree(result: xr.DataTree, part: str) -> xr.DataTree:
-    """Part of a result of several kinds: the data of one."""
-    prefix = f"{part}."
-
-    def own(named: Any) -> dict[str, Any]:
-        every = {str(name): one for name, one in named.items()}
-        return {name[len(prefix) :]: one for name, one in every.items() if name.startswith(prefix)}
-
-    variables = {
-        group: {name: array.variable for name, array in own(result[group].data_vars).items()}
-        for group in ("observed_data", "constant_data")
-    }
-    tree = xr.DataTree.from_dict({group: xr.Dataset(one) for group, one in variables.items()})
-    tree.attrs.update(own(result.attrs) | {"data": json.loads(result.attrs[PARTS])[part]})
-    return tree

@@ -19,7 +19,7 @@ from raters.judgements.arguments import Arguments
 from raters.judgements.base import Judgements
 from raters.judgements.names import alike, name_text, plural, shorten, warn_of_each, warn_of_near
 from raters.judgements.roles import static
-from raters.judgements.stored import PARTS, imported_class, part_of_tree, qualified_name
+from raters.judgements.stored import PARTS, imported_class, qualified_name
 
 
 def _of_each(name: str) -> Callable[..., Any]:
@@ -265,12 +265,12 @@ class Together(Judgements):
         return groups
 
     @classmethod
-    def _within(cls, result: Any) -> Self:
-        parts = []
-        for name, container in json.loads(result.attrs[PARTS]).items():
+    def _within(cls, stored: Mapping[str, Any], attrs: Mapping[str, Any]) -> Self:
+        parts, containers = [], json.loads(attrs[PARTS])
+        for name, container in containers.items():
             kind: Any = imported_class(container, (Judgements,))
-            parts.append(kind.from_result(part_of_tree(result, name)))
-        return cls(tuple(parts), tuple(json.loads(result.attrs[PARTS])))
+            parts.append(kind._within(_of_part(stored, name), _of_part(attrs, name)))
+        return cls(tuple(parts), tuple(containers))
 
     # ---------------------------------------------------------------- of one part only
 
@@ -316,6 +316,12 @@ def with_parts(data: Any, parts: Mapping[str, Any]) -> Any:
     return parts[""]
 
 
+def _of_part(named: Mapping[str, Any], part: str) -> dict[str, Any]:
+    """What a result of several kinds holds of one of them."""
+    start = f"{part}."
+    return {name.removeprefix(start): one for name, one in named.items() if name.startswith(start)}
+
+
 # ---------------------------------------------------------------- common names
 
 
@@ -334,7 +340,7 @@ def _aligned(parts: list[Any]) -> list[Any]:
         names = tuple(dict.fromkeys(itertools.chain(*lists)))
         if axis in _open(parts):
             warn_of_near(names, plural(axis))
-            possible = all(part.takes_names(axis, names) for part in having)
+            possible = all(part._takes_names(axis, names) for part in having)
         else:
             possible = all(set(one) == set(names) for one in lists)
         if possible:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -179,13 +180,8 @@ class Reader:
     shapes : tuple of tuple of str
         Roles that a table must have, one tuple for each shape of table; by default the keyword
         parameters that have no default.
-    steps : tuple of callable
-        What follows: ``step(data, frame, *, ...)`` gives the data again.
     may_be_empty : tuple of str
         Roles whose columns need not have a value in every row.
-    bad_rows : callable, optional
-        ``bad_rows(frame, columns)`` gives the reason and a boolean array of rows that are complete
-        and hold no judgement.
     part_of : str
         Role that names the judgement that a row is a part of.
     on_request : str
@@ -194,9 +190,7 @@ class Reader:
 
     read: Callable[..., Judgements]
     shapes: tuple[tuple[str, ...], ...] = ()
-    steps: tuple[Callable[..., Any], ...] = ()
     may_be_empty: tuple[str, ...] = ()
-    bad_rows: Callable[[Any, Mapping[str, str]], tuple[str, np.ndarray]] | None = None
     part_of: str = ""
     on_request: str = ""
 
@@ -296,11 +290,16 @@ class Kind:
 
 
 _KINDS: dict[str, Kind] = {}
+# Modules with the kinds that raters comes with; they import this one.
+_MODULES = "choices comparisons demonstrations labels rankings ratings responses"
 
 
 def _registry() -> dict[str, Kind]:
-    """Kinds by name, those of the package first."""
-    import_module("raters.kinds.registered")  # Registers them; imports this module.
+    """Kinds by name, those that raters comes with in front."""
+    if not _KINDS:
+        modules = [import_module(f"raters.kinds.{name}") for name in _MODULES.split()]
+        values = chain.from_iterable(vars(module).values() for module in modules)
+        _KINDS.update({one.name: one for one in values if isinstance(one, Kind)})
     return _KINDS
 
 

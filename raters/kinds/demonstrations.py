@@ -20,7 +20,8 @@ from raters.errors.validation import share
 from raters.fitting.result import draws_of, in_double
 from raters.judgements.demonstrations import Demonstrations
 from raters.judgements.mdp import MDP
-from raters.judgements.names import match_names, name_text, names_array
+from raters.judgements.names import name_text, names_array
+from raters.judgements.reading.features import check_finite, features_of
 from raters.kinds import AuditLimits, Quantities
 from raters.kinds.sections import shown, signs
 from raters.model import Values
@@ -62,23 +63,17 @@ def read_demonstrations(
 
 def _with_state_features(mdp: MDP, table: pd.DataFrame, *, keep: bool) -> MDP:
     """The process with features of its states, behind those of actions where these are kept."""
-    names = tuple(name for name in map(str, table) if name != "state")
-    if "state" not in table or not names or not len(table):
-        problem = f"has the columns {list(table.columns)}"
-        expected = "it must have a column state, and one of numbers for each feature"
-        refuse("state_features", problem=problem, expected=expected, error=DataError)
-    listed = tuple(map(name_text, table["state"]))
-    code = match_names(np.arange(len(listed)), listed, mdp.states, "state", "state_features")
-    numbers = table[list(names)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
-    values = np.full((mdp.num_states, len(names)), np.nan)
-    values[code] = numbers
-    number = np.bincount(code, minlength=mdp.num_states)
-    values[(number == 0) & np.asarray(mdp.ends)] = 0.0
-    wrong = np.flatnonzero((number > 1) | ~np.isfinite(values).all(1))
-    if len(wrong):
-        problem = f"has no single row of numbers for state {name_text(mdp.states[wrong[0]])!r}"
-        expected = "give each state one row of numbers; ends may be left out"
-        refuse("state_features", problem=problem, expected=expected, error=DataError)
+    listed = {name_text(name) for name in table.get("state", ())}
+    ends = [mdp.states[code] for code in np.flatnonzero(mdp.ends)]
+    zeros = pd.DataFrame({"state": [name for name in ends if name_text(name) not in listed]})
+    whole = pd.concat([table, zeros.reindex(columns=table.columns, fill_value=0.0)])
+    try:
+        values, names = features_of(whole, "state", None, mdp.states)
+        check_finite(values, names, mdp.states)
+    except DataError as error:
+        expected = "it must have a column state, and one of numbers for each feature; a row for"
+        expected += " each state, where ends may be left out"
+        refuse("state_features", None, error.problem, expected, error=DataError)
     features = np.repeat(values[:, None], mdp.num_actions, axis=1)
     if keep:
         features = np.concatenate([mdp.features, features], axis=-1)

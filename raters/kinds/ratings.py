@@ -16,9 +16,8 @@ from raters.auditing.intervals import table
 from raters.errors import refuse
 from raters.errors.validation import share
 from raters.fitting.result import draws_of, under_draws
-from raters.judgements.answers import MOST_LEVELS
+from raters.judgements.answers import MOST_LEVELS, Ratings
 from raters.judgements.names import names_array
-from raters.judgements.ratings import Ratings
 from raters.kinds import AuditLimits, Quantities, sections
 from raters.kinds.orders import OrderCalibration, PerCompetence
 from raters.kinds.sections import shown

@@ -11,8 +11,7 @@ from raters import kinds
 from raters.auditing.intervals import table
 from raters.errors import refuse
 from raters.fitting.result import draws_of
-from raters.judgements.graded_responses import GradedResponses
-from raters.judgements.responses import Responses
+from raters.judgements.answers import GradedResponses, Responses
 from raters.kinds import AuditLimits, Quantities
 from raters.kinds.sections import shown
 from raters.model import Model

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from raters.distributions import GroupedMixture
 from raters.distributions.rows import Repeated, Tabulated
 from raters.judgements.base import Judgements
-from raters.judgements.patterns import Patterns
+from raters.judgements.grouped import Patterns
 from raters.model import Marginal, Model, Values
 from raters.models.settings import CheckedModel
 

@@ -13,8 +13,7 @@ from jaxtyping import Array, Float
 
 from raters.distributions.normals import NormalLevel
 from raters.errors import Reason
-from raters.judgements.answers import MOST_LEVELS
-from raters.judgements.ratings import Ratings
+from raters.judgements.answers import MOST_LEVELS, Ratings
 from raters.model import Fit, Sign, Symmetry, Values
 from raters.models.mirror import open_mirror
 from raters.models.on_nodes import OnScale

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.judgements.patterns import Patterns
+from raters.judgements.grouped import Patterns
 from tests.real import data_folder
 
 RASCH = rt.Rasch(difficulty_scale=100.0, ability_scale_prior=100.0)

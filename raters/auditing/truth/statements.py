@@ -38,12 +38,12 @@ from scipy.sparse.linalg import cg
 
 from raters.auditing.truth.annotator_accuracy import Marks, luck_of
 from raters.errors import refuse_data
+from raters.judgements.answers import Ratings
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.counts import standing
 from raters.judgements.labels import Labels
 from raters.judgements.names import Names, shorten
 from raters.judgements.rankings import Rankings
-from raters.judgements.ratings import Ratings
 from raters.judgements.reading import columns as reading
 
 # Columns of tables that are read, those of one form together.

@@ -111,7 +111,11 @@ def _answer(value: Any) -> tuple[str, Any]:
 def _nested(row: Mapping[str, Any]) -> dict[str, Any]:
     """A flat row as a record."""
     record: dict[str, Any] = {"id": row.get("id"), "responses": {}, "suggestions": {}}
-    record["fields"] = {str(n): v for n, v in row.items() if not _is_answer(str(n))}
+    record["fields"] = {
+        str(name): value
+        for name, value in row.items()
+        if _RESPONSES not in str(name) and _SUGGESTION not in str(name)
+    }
     for name in map(str, row):
         question = name.removesuffix(_RESPONSES)
         if name.endswith(_RESPONSES) and _listed(row[name]):
@@ -129,10 +133,6 @@ def _nested(row: Mapping[str, Any]) -> dict[str, Any]:
             agent = None if _is_missing(agent) else agent
             record["suggestions"][question] = {"value": value, "agent": agent}
     return record
-
-
-def _is_answer(name: str) -> bool:
-    return _RESPONSES in name or _SUGGESTION in name
 
 
 def _is_missing(value: Any) -> bool:

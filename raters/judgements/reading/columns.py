@@ -86,11 +86,18 @@ class Columns(dict[str, Column]):
         column.refuse_rows(wrong, f"{expected} and round weights")
         return exact(numbers)
 
-    def annotators(self, known: Iterable[Any] | None, once: str = "") -> tuple[Codes, Names]:
+    def annotators(
+        self, known: Iterable[Any] | None, once: str = "", each: Sequence[Any] | None = None
+    ) -> tuple[Codes, Names]:
         """Codes and names of annotators, one named ``all`` without a column; warns of row
         numbers."""
         if "annotator" not in self:
-            check_no_annotators(known)
+            if known is not None:
+                problem = "is not given, and a list of annotators is"
+                expected = "say which column holds those names"
+                refuse_data("annotator", problem=problem, expected=expected)
+            if each is not None:
+                return np.arange(len(each), dtype=np.int32), tuple(each)
             return np.zeros(self.rows, np.int32), ("all",)
         who, names = self.codes("annotator", known)
         if once and len(names) > 1000 and len(names) > 0.8 * self.rows:
@@ -99,13 +106,6 @@ class Columns(dict[str, Column]):
             advice = "is it a row number or a time? Give the column that names who judged"
             naming.warn_data(f"{column} {many}, so most {once}; {advice}")
         return who, names
-
-
-def check_no_annotators(known: Iterable[Any] | None) -> None:
-    """Raise where annotators are named, and no column of the table says who judged."""
-    if known is not None:
-        problem = "is not given, and a list of annotators is"
-        refuse_data("annotator", problem=problem, expected="say which column holds those names")
 
 
 def read_columns(
@@ -193,15 +193,26 @@ def _check_headings(columns: Sequence[Column]) -> None:
     if all(column.name in column.values for column in columns):
         own = [column.code == column.values.index(column.name) for column in columns]
         rows, name = np.logical_and.reduce(own), columns[0].name
-        if rows.any():
-            problem = f"holds its own name in {where(rows)}, as the other columns do"
-            expected = "remove the headings of a file that was put behind another"
-            columns[0].refuse(problem, expected, f"frame = frame[frame[{name!r}] != {name!r}]")
+        expected = "remove the headings of a file that was put behind another"
+        line = f"frame = frame[frame[{name!r}] != {name!r}]"
+        refuse_where(
+            columns[0], rows, "holds its own name, as the other columns do,", expected, line
+        )
 
 
 def where(rows: Mask) -> str:
     """The first of some rows, and how many there are, in words."""
     return f"row {int(np.argmax(rows))} (counted from 0; {int(rows.sum())} such row(s))"
+
+
+def refuse_where(
+    of: Column | str, wrong: Mask, problem: str, expected: str, instead: str | None = None
+) -> None:
+    """Raise a `DataError` about a column or a parameter for the first of some rows."""
+    if wrong.any():
+        subject = (of,) if isinstance(of, str) else (of.role, of.name)
+        problem = f"{problem} in {where(wrong)}"
+        refuse_data(*subject, problem=problem, expected=expected, instead=instead)
 
 
 def repeated(*codes: Codes) -> Mask:

@@ -75,17 +75,6 @@ def _feature_table(
     return np.column_stack([code, *values])[np.argsort(code), 1:], chosen
 
 
-def new_items(features: Any, item: str | None, names: Sequence[str]) -> tuple[Features, Names]:
-    """Features of items that are not among the labels, and the items' names."""
-    items: Names = tuple(range(len(features) if is_list(features) else 0))
-    if item is not None:
-        _, items = tables.read_columns(features, {"item": item}).codes("item")
-    values, _ = features_of(features, item, names, items)
-    values = values.astype(np.float64)
-    check_finite(values, names, items)
-    return values, items
-
-
 def distinct(
     given: Any, parameter: str, such: str | None = None, number: int | None = None
 ) -> tuple[str, ...]:

@@ -53,7 +53,15 @@ def label_studio(content: Any, control: str | None) -> Table | None:
     if reading.has_keys(tasks, *_OF_ROWS):
         return reading.table_of("Label Studio JSON-MIN", _rows(tasks), {}, control)
     answers, left = list[Answer](), Counter[str]()
-    _check_tasks(tasks)
+    known: dict[Any, Any] = {}
+    projects = dict.fromkeys(part(task, "project", int) for task in tasks)
+    if len(projects) > 1:
+        raise DataError(f"the tasks are of the projects {shorten(projects)}; give one at a time")
+    for task in tasks:
+        number = task.get("id")
+        reading.check_name(number, "the id of a task")
+        if number is not None and known.setdefault(number, task.get("data")) != task.get("data"):
+            raise DataError(f"two tasks have the id {number!r}; give one project at a time")
     done = [*annotations_in(tasks), *_predictions(tasks)]
     named = ((name, form) for one in done for name, form, _ in one.answers)
     questions = [name for name, form in dict.fromkeys(named) if form == CHOICE]
@@ -70,19 +78,6 @@ def label_studio(content: Any, control: str | None) -> Table | None:
         for name, form, value in () if one.is_skipped else given:
             answers.append(Answer(name, form, *common, value, data, one.time, one.is_truth))
     return reading.table_of("Label Studio JSON", answers, left, control)
-
-
-def _check_tasks(tasks: list[Any]) -> None:
-    """Raise for tasks of two projects, and for one number of two tasks."""
-    known: dict[Any, Any] = {}
-    projects = dict.fromkeys(part(task, "project", int) for task in tasks)
-    if len(projects) > 1:
-        raise DataError(f"the tasks are of the projects {shorten(projects)}; give one at a time")
-    for task in tasks:
-        number = task.get("id")
-        reading.check_name(number, "the id of a task")
-        if number is not None and known.setdefault(number, task.get("data")) != task.get("data"):
-            raise DataError(f"two tasks have the id {number!r}; give one project at a time")
 
 
 def annotations_in(tasks: Any) -> Iterator[Annotation]:

@@ -155,7 +155,14 @@ def arena(frame: pd.DataFrame, control: str | None) -> Table | None:
     if {*_GAMES} <= there:
         frame, notes = _games(frame)
     elif "winner" not in frame:
-        frame = frame.assign(winner=_from_one_hot(frame))
+        cells = frame[list(_ONE_HOT)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
+        wrong = ~((cells == 0) | (cells == 1)).all(1) | (cells.sum(1) != 1)
+        if wrong.any():
+            row = int(np.argmax(wrong)) + 1
+            problem = f"has not one of {', '.join(_ONE_HOT)} in data row {row}"
+            expected = "one of them must be 1, and the others 0"
+            refuse_data("table", problem=problem, expected=expected)
+        frame = frame.assign(winner=np.array(["model_a", "model_b", "tie"])[cells.argmax(1)])
     judges = [name for name in _JUDGES if name in frame]
     roles: dict[str, Any] = {"first": "model_a", "second": "model_b", "outcome": "winner"}
     if judges:
@@ -170,18 +177,6 @@ def arena(frame: pd.DataFrame, control: str | None) -> Table | None:
     others = [name for name in map(str, frame.columns) if name not in roles.values()]
     notes += [f"not read: {shorten(others, 8)}"] * bool(others)
     return Table(frame, "votes of an arena", roles, tuple(notes))
-
-
-def _from_one_hot(frame: pd.DataFrame) -> list[str]:
-    """Outcomes of votes with a column for each."""
-    cells = frame[list(_ONE_HOT)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
-    wrong = ~((cells == 0) | (cells == 1)).all(1) | (cells.sum(1) != 1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        problem = f"has {cells[row].tolist()} in the columns {', '.join(_ONE_HOT)} of data row"
-        problem += f" {row + 1} ({int(wrong.sum())} such row(s))"
-        refuse_data("table", problem=problem, expected="one of them must be 1, and the others 0")
-    return np.array(["model_a", "model_b", "tie"])[cells.argmax(1)].tolist()
 
 
 def _games(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
 from raters.judgements.comparisons import Comparisons
@@ -16,23 +11,11 @@ from raters.kinds.sections import ranking, shown
 from raters.models import comparisons as models
 from raters.models.comparisons import BTL, ContextualBTL, ExtendedBTL, LinearExtendedBTL
 
-
-def compared_with_itself(frame: Any, columns: Mapping[str, str]) -> tuple[str, np.ndarray]:
-    """Rows whose two sides are one item."""
-    sides = [columns[role] for role in ("winner", "loser", "first", "second") if role in columns]
-    if len(sides) != 2 or not set(sides) <= set(frame.columns):
-        return "an item compared with itself", np.zeros(len(frame), bool)
-    one, other = (frame[side].astype(str).to_numpy() for side in sides)
-    return "an item compared with itself", one == other
-
-
 COMPARISONS = kinds.Kind(
     data=Comparisons,
     readers=(
         kinds.Reader(
-            Comparisons.from_frame,
-            shapes=(("winner", "loser"), ("first", "second", "outcome")),
-            bad_rows=compared_with_itself,
+            Comparisons.from_frame, shapes=(("winner", "loser"), ("first", "second", "outcome"))
         ),
         kinds.Reader(
             Comparisons.from_rankings,

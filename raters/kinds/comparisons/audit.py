@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from scipy.special import expit
 
 from raters.auditing.intervals import mean_and_interval, ranked, ranked_by, table
@@ -60,7 +60,12 @@ def quantities(program: Program[Any], result: xr.DataTree, limits: AuditLimits) 
         found = _of_competences(program, result, limits.margin)
     values, columns = dict(found.values), dict(found.columns)
     if data.ordered:
-        columns["gives_one_answer"] = _chooses_one_side(data)
+        first = np.bincount(data.annotator, data.halved().wins, data.num_annotators)
+        total = np.bincount(data.annotator, data.weight, data.num_annotators)
+        chance = np.full(len(total), 0.5)
+        columns["gives_one_answer"] = gives_one_answer(
+            np.maximum(first, total - first), total, chance
+        )
     bias = position_bias(program, result)
     if bias is not None and program.sites[SITE].dims:
         values |= {SITE: bias, "first_share": expit(bias)}
@@ -118,13 +123,6 @@ def _of_competences(program: Program[Any], result: xr.DataTree, margin: float) -
         judged="competence",
         columns={"relative": relative, **chances, "agreement": agreed},
     )
-
-
-def _chooses_one_side(data: Comparisons) -> Bool[np.ndarray, " annotator"]:
-    """Annotators all of whose votes are for the same side, which by chance few would."""
-    first = np.bincount(data.annotator, data.halved().wins, data.num_annotators)
-    total = np.bincount(data.annotator, data.weight, data.num_annotators)
-    return gives_one_answer(np.maximum(first, total - first), total, np.full(len(total), 0.5))
 
 
 def position_bias(program: Program[Any], result: xr.DataTree) -> AnnotatorDraws | None:

@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
 from raters.checking import discrepancies as common
 from raters.judgements.labels import Labels
-from raters.judgements.reading.columns import one_each, read_columns, read_numbers
-from raters.judgements.reading.features import distinct
 from raters.kinds.labels import audit
 from raters.kinds.labels.truth import LabelCalibration
 from raters.kinds.sections import shown
 from raters.models import labels as models
 from raters.models.labels import DawidSkene, Raykar, SharedMistakes, Yan
-
-
-def with_feature_columns(
-    data: Labels, frame: Any, *, item: str, features: Sequence[str] = ()
-) -> Labels:
-    """Add features of the items from columns of the table of labels."""
-    if not features:
-        return data
-    columns = read_columns(
-        frame, {"item": item}, several={"features": distinct(features, "features")}
-    )
-    code, names = columns.codes("item")
-    for column in columns.lists["features"]:
-        one_each(code, column, read_numbers(column), names)
-    return data.with_features(frame[~frame[item].duplicated()], item=item, names=features)
-
 
 _MATRIX = "rt.DawidSkene() has a confusion matrix of each annotator"
 _DIFFICULTY = "rt.models.ItemDifficulty() has an ease of each item"
@@ -61,11 +41,7 @@ DISCREPANCIES = (
 
 LABELS = kinds.Kind(
     data=Labels,
-    readers=(
-        kinds.Reader(
-            Labels.from_frame, steps=(with_feature_columns,), may_be_empty=("truth", "family")
-        ),
-    ),
+    readers=(kinds.Reader(Labels.from_frame, may_be_empty=("truth", "family")),),
     needs={Raykar: ("features",), Yan: ("features",), SharedMistakes: ("family",)},
     models=tuple(vars(models)[name] for name in models.__all__),
     default=DawidSkene(),

@@ -216,7 +216,7 @@ def _agreement(labels: Labels, chosen: ItemCodes) -> dict[str, np.ndarray]:
     """Share of labels that are their item's likeliest class, and whether all are one class."""
     weight, item = np.asarray(labels.weight, float), np.asarray(labels.item)
     code, number = np.asarray(labels.annotator), labels.num_annotators
-    given, votes = labels.answer_counts(code, number), labels.votes()
+    given, votes = labels.answers_by("annotator"), labels.votes()
     most = given.argmax(1)
     with np.errstate(invalid="ignore"):
         shares = votes / votes.sum(1, keepdims=True)

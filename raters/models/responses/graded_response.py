@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from scipy.special import logit
 
 from raters.distributions.normals import OrderedNormal
-from raters.judgements.graded_responses import GradedResponses
+from raters.judgements.answers import GradedResponses
 from raters.model import Values
 from raters.models.on_nodes import OnScale
 

@@ -15,8 +15,8 @@ from jaxtyping import Array, Float, Int
 from scipy.special import expit
 
 from raters.distributions.rows import votes_of
-from raters.judgements.patterns import Patterns
-from raters.judgements.responses import Responses
+from raters.judgements.answers import Responses
+from raters.judgements.grouped import Patterns
 from raters.model import Fit, Rotation, Scale, Sign, Symmetry, Translation, Values
 from raters.models.mirror import open_mirror
 from raters.models.on_nodes import Integrable, Nodes, Rows, number_at
