@@ -45,7 +45,7 @@ class _Whitened(Reparam):
         """Sample the white vector; return no distribution, and the value."""
         assert obs is None
         of_white = dist.Normal(0.0, 1.0).expand(fn.shape()).to_event(fn.event_dim)
-        return None, coloured(unwrapped(fn), numpyro.sample(_white_name(name), of_white))
+        return None, coloured(unwrapped(fn), numpyro.sample(_white_name(name), of_white))[0]
 
 
 def _white_name(site: str) -> str:

@@ -126,10 +126,14 @@ def white(base: Any, value: Any) -> Array:
     return jnp.asarray(base.cdf(value))
 
 
-def coloured(base: Any, white: Array) -> Array:
-    """Vectors or entries of which these are the white ones."""
+def coloured(base: Any, white: Array) -> tuple[Array, Array]:
+    """Vectors or entries of which these are the white ones, and the log volume element."""
     if isinstance(base, dist.MultivariateNormal):
-        return jnp.asarray(base.loc + (base.scale_tril @ white[..., None])[..., 0])
-    if isinstance(base, dist.Normal):
-        return jnp.asarray(base.loc + base.scale * white)
-    return jnp.asarray(base.icdf(white))
+        volume = jnp.log(jnp.diagonal(base.scale_tril, axis1=-2, axis2=-1))
+        vectors = base.loc + (base.scale_tril @ white[..., None])[..., 0]
+    elif isinstance(base, dist.Normal):
+        volume, vectors = jnp.log(base.scale), base.loc + base.scale * white
+    else:
+        vectors = base.icdf(white)
+        volume = -base.log_prob(vectors)
+    return jnp.asarray(vectors), jnp.broadcast_to(volume, white.shape).sum()

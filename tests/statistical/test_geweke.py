@@ -13,7 +13,8 @@ import xarray as xr
 import raters as rt
 from raters.checking import geweke
 from raters.inference.polya_gamma import augmentation, latent_classes, line, sums, sweep
-from raters.program import log_prior, trace
+from raters.program import trace
+from raters.program.vectors import coloured
 from tests.refusals import raises_about
 from tests.statistical.joint import BOUND, cases, short, worst
 
@@ -144,13 +145,9 @@ _SHORT_ERRORS = {
             lambda given: jnp.broadcast_to(given[0], (len(given[2]), given[0].shape[-1])),
         ),
     ),
-    "a scale without its prior, where abilities move with it": (
+    "abilities of less volume": (
         "Rasch",
-        (
-            sweep.densities,
-            "log_prior",
-            lambda *given: log_prior(*given) if len(given) == 3 else jnp.zeros(()),
-        ),
+        (sweep, "coloured", lambda *given: (coloured(*given)[0], 0.8 * coloured(*given)[1])),
     ),
     "ω three times too large": ("Raykar", _TRIPLED),
     "types without the votes": ("MixtureBTL", (latent_classes, "drawn", _without_labels)),

@@ -225,16 +225,15 @@ def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> V
     for name, fn in priors(values).items():
         scores[name] = white(fn, values[name])
         # Far in a tail quantiles are 0 or 1, from which entries do not come back.
-        whole[name] = jnp.allclose(coloured(fn, scores[name]), values[name], 1e-6, 1e-9)
+        whole[name] = jnp.allclose(coloured(fn, scores[name])[0], values[name], 1e-6, 1e-9)
 
     def moved(at: Values) -> tuple[Values, Scalar]:
         own, there, total = dict(scores), dict(at), jnp.zeros(())
         fns = priors(at)
         for name in sorted(sites, key=partial(is_unbounded, plan.supports)):
-            there[name] = jnp.where(whole[name], coloured(fns[name], own[name]), values[name])
-            # In these units the prior is standard normal, or uniform.
-            unit = -(own[name] ** 2).sum() / 2 if is_unbounded(plan.supports, name) else 0.0
-            total += jnp.where(whole[name], unit, fns[name].log_prob(values[name]).sum())
+            entries, volume = coloured(fns[name], own[name])
+            there[name] = jnp.where(whole[name], entries, values[name])
+            total += jnp.where(whole[name], volume, 0.0)
             log_factor = jnp.log((values[name] ** 2).sum() / (there[name] ** 2).sum()) / 2
             for up in plan.moved_with(name):  # Around the mean of its prior, for the way back.
                 moving = own if up in own else there
@@ -243,9 +242,8 @@ def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> V
         return there, total
 
     def density(at: Values) -> Array:
-        there, total = moved(at)
-        likelihood = densities.pointwise_log_likelihood(plan.model, data, there).sum()
-        return likelihood + densities.log_prior(plan.model, row, there, sites) + total
+        there, volume = moved(at)
+        return densities.log_joint(plan.model, data, there) + volume
 
     there = moved(line.visit(density, plan.supports, (), names, values, key, step=step))[0]
     is_inside = jnp.isfinite(ravel_pytree(coordinates(plan.supports, there, sites))[0]).all()
