@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from raters.checking.pairs import pairs_within
 from raters.judgements.names import plural
 from raters.model import Model
 from raters.program import Program
@@ -197,7 +198,7 @@ def agreement(layout: Layout) -> Measure | str:
 def judge_pairs(layout: Layout) -> Measure | str:
     """Covariance of a pair's agreement about two subjects, as a signed standard deviation."""
     cells = _cells(layout)
-    one, other = _pairs_within(cells.subject, np.random.default_rng(0))
+    one, other = pairs_within(np.bincount(cells.subject), _MOST_PAIRS)
     low = np.minimum(cells.judge[one], cells.judge[other])
     high = np.maximum(cells.judge[one], cells.judge[other])
     _, pair = np.unique(low * len(layout.data.judges) + high, return_inverse=True)
@@ -217,26 +218,6 @@ def judge_pairs(layout: Layout) -> Measure | str:
         return float(np.sign(variance) * np.sqrt(abs(variance)))
 
     return measure
-
-
-def _pairs_within(
-    group: Rows, rng: np.random.Generator
-) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
-    """Places of the members of pairs of one group, of sorted groups; some where too many."""
-    size = np.bincount(group)
-    begin = np.cumsum(size) - size
-    ends = np.cumsum(size * (size - 1) // 2)
-    total = int(ends[-1]) if len(ends) else 0
-    chosen = np.arange(total)
-    if total > _MOST_PAIRS:
-        chosen = np.sort(rng.choice(total, _MOST_PAIRS, replace=False))
-    of = np.searchsorted(ends, chosen, side="right")
-    within = chosen - (ends[of] - size[of] * (size[of] - 1) // 2)
-    # The larger of the two is the row of a lower triangle.
-    larger = ((1 + np.sqrt(1 + 8.0 * within)) / 2).astype(np.int64)
-    larger -= larger * (larger - 1) // 2 > within
-    larger += larger * (larger + 1) // 2 <= within
-    return begin[of] + within - larger * (larger - 1) // 2, begin[of] + larger
 
 
 # ---------------------------------------------------------------- single judges

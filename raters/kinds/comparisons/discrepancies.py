@@ -12,6 +12,7 @@ from jaxtyping import Int
 
 from raters.checking import discrepancies as common
 from raters.checking.discrepancies import Discrepancy, Draw, Layout, Measure
+from raters.checking.pairs import pairs_within
 from raters.models.comparisons import ContextualBTL, ExtendedBTL, HierarchicalBTL, MixtureBTL
 
 # Triads that are looked at; of more, so many are drawn at random.
@@ -67,27 +68,14 @@ def _triads(data: Any) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, "3 tria
     key, place = np.unique(low * size + high, return_inverse=True)
     low, high = key // size, key % size
     graph = scipy.sparse.csr_array((np.ones(len(key)), (low, high)), (size, size))
-    degree = np.diff(graph.indptr)
-    rng = np.random.default_rng(0)
     # Two pairs (a, b) and (a, c) with the smallest item in common, whose (b, c) may be there too.
-    wedges = degree * (degree - 1) // 2
-    if wedges.sum() <= _TRIES * _MOST_TRIADS:
-        parts = [
-            np.stack(np.triu_indices(count, 1)) + begin
-            for count, begin in zip(degree, graph.indptr, strict=False)
-            if count > 1
-        ]
-        one, other = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0), np.int64)
-    else:
-        of = rng.choice(size, _TRIES * _MOST_TRIADS, p=wedges / wedges.sum())
-        one = rng.integers(degree[of])
-        other = (one + rng.integers(1, degree[of])) % degree[of]
-        one, other = graph.indptr[of] + np.sort(np.stack([one, other]), axis=0)
+    one, other = pairs_within(np.diff(graph.indptr), _TRIES * _MOST_TRIADS)
     third = high[one] * size + high[other]
     found = np.searchsorted(key, third)
     closed = key[np.minimum(found, len(key) - 1)] == third
     pairs = np.unique(np.stack([one, found, other])[:, closed], axis=1)
     if pairs.shape[1] > _MOST_TRIADS:
+        rng = np.random.default_rng(0)
         pairs = pairs[:, np.sort(rng.choice(pairs.shape[1], _MOST_TRIADS, replace=False))]
     return place, pairs
 
