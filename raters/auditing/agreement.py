@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float, Int
-from scipy.sparse import csr_array
+from jaxtyping import Bool, Float
 from scipy.special import ndtri
 
 from raters.auditing.disagreement import Answers, Ratio, nominal, ordinal
@@ -131,11 +129,11 @@ def agreement(data: Judgements, *, level: float = 0.9) -> pd.DataFrame:
     krippendorff_alpha      0.80  0.71  0.86     45               0
     """
     share("level", level)
+    if not isinstance(data, Judgements) or not is_measurable(data) or not data.has_answers:
+        expected = "give answers that are names, sides of pairs or orders, as rt.Labels"
+        refuse_data("data", data, "has no answers that can be equal", expected)
     if isinstance(data, Rankings):
         return _of_rankings(data, level)
-    if not isinstance(data, Judgements) or not is_measurable(data) or not data.has_answers:
-        expected = "give answers that are names or sides of pairs, as rt.Labels and rt.Comparisons"
-        refuse_data("data", data, "has no answers that can be equal", expected)
     if isinstance(data, Comparisons) and data.exchangeable:  # Chance is that of two sides.
         data = data.halved()
     answers = Answers.of(data)
@@ -193,8 +191,6 @@ _OF_ONE_SET = 0.1
 def _of_rankings(rankings: Rankings, level: float) -> pd.DataFrame:
     """Table of `pair_agreement`, and of `kendall_w` where a tenth of the rankings are of one set of
     items."""
-    if rankings.place is None:
-        raise DataError("these rankings have no outcomes, so there is no agreement to measure")
     on_pairs, data = pair_agreement(rankings, level), rankings.unpadded()
     number = np.asarray(data.weight)[_most_frequent(data)].sum()
     if number < max(2, _OF_ONE_SET * data.num_rankings):
@@ -267,11 +263,6 @@ def kendall_w(rankings: Rankings, level: float) -> pd.DataFrame:
     place, count = np.asarray(data.place)[rows][:, there], np.asarray(data.weight, float)[rows]
     rank, left = mean_ranks(place, np.ones(place.shape, bool)), (place == 0).sum(1).astype(float)
     tied, number = left**3 - left + (numbers_tied(place) ** 2.0 - 1).sum(1), count.sum()
-    if number < 2 or rank.shape[1] < 2:
-        raise DataError(
-            "no two rankings are of the same items, so there is no agreement to measure; let a"
-            " random part of the items be ranked by two annotators or more"
-        )
     total, ties = count @ rank, count @ tied
     estimate = float(_w(total, ties, number))
     without = _w(total - rank, ties - tied, number - 1)
@@ -292,33 +283,3 @@ def _most_frequent(data: Rankings) -> Bool[np.ndarray, " ranking"]:
     """Return the rankings of the most frequent set of items."""
     sets = ranks([np.asarray(data.offered)])
     return np.asarray(sets == np.bincount(sets, np.asarray(data.weight)).argmax())
-
-
-# ---------------------------------------------------------------- pairs of annotators
-
-
-class Pairwise(NamedTuple):
-    """Agreement of each pair of annotators."""
-
-    share: Float[np.ndarray, "annotator annotator"]
-    common: Int[np.ndarray, "annotator annotator"]
-
-
-def pairwise(data: Judgements, who: Int[np.ndarray, " annotator"]) -> Pairwise:
-    """Measure the agreement of each pair of annotators."""
-    judge, *tallies, weight = data.tallies()
-    place = pd.Index(who).get_indexer(judge)
-    keep = (place >= 0) & (weight > 0)
-    annotator, question, answer, weight = (column[keep] for column in (place, *tallies, weight))
-    question = np.unique(question, return_inverse=True)[1]
-    num_questions, num_answers = (int(codes.max(initial=0)) + 1 for codes in (question, answer))
-    asked, inverse = np.unique(annotator * num_questions + question, return_inverse=True)
-    share = weight / np.bincount(inverse, weight)[inverse]
-    cells, ones = (annotator, question * num_answers + answer), np.ones(len(asked))
-    shares = csr_array((share, cells), shape=(len(who), num_questions * num_answers))
-    answered = csr_array((ones, np.divmod(asked, num_questions)), shape=(len(who), num_questions))
-    same = (shares @ shares.T).toarray()
-    common = np.rint((answered @ answered.T).toarray()).astype(int)
-    np.fill_diagonal(common, 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return Pairwise(np.where(common > 0, same / common, np.nan), common)

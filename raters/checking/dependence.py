@@ -14,17 +14,17 @@ from scipy.sparse import csr_array, diags_array
 
 from raters.auditing.truth.calibration import ENOUGH
 from raters.auditing.truth.gold_weights import with_gold
-from raters.checking.discrepancies import Draw, Layout, PerRow, sums
-from raters.errors import DataError, refuse
+from raters.auditing.words import worded
+from raters.checking.discrepancies import PerRow, sums
+from raters.errors import DataError
 from raters.errors.validation import checked, share
-from raters.fitting.predict import answer_counts, probs_of_draws, single
-from raters.fitting.result import check_several, draws_of, program_of
+from raters.fitting.predict import answer_counts, single
+from raters.fitting.result import check_several, program_of
 from raters.judgements.display import Tabled
 from raters.judgements.labels import Labels
 from raters.judgements.names import name_text, names_array, plural
 from raters.kinds import kind_of
 from raters.model import Model
-from raters.program import Program
 
 # Draws that are read, and judges that are looked at: those with most answers.
 _DRAWS, _JUDGES = 200, 200
@@ -59,8 +59,7 @@ class Dependence(Tabled):
         Number of independent judges who would err as much together as these do.
     known : int
         Number of questions of known truth that it stands on; 0 where truths drawn from the
-        posterior stand for them, or there are none (``of_truth`` is False), and mistakes are
-        departures from the model.
+        posterior stand for them.
     """
 
     correlation: xr.Dataset
@@ -71,28 +70,12 @@ class Dependence(Tabled):
     judges: int
     judge: str
     known: int
-    of_truth: bool
     level: float
 
     @property
     def sentence(self) -> str:
         """The number of independent judges, in one sentence."""
-        low, high = self.effective_interval
-        who = plural(self.judge).replace("_", " ")
-        what = "err together" if self.of_truth else "depart from the model together"
-        text = (
-            f"{self.judges:,} {who} {what} as {self.effective:.3g} independent ones would"
-            f" ({self.level:.0%} interval {low:.3g} to {high:.3g}; mean correlation of two"
-            f" {self.mean:.2f})"
-        )
-        if self.known:
-            return f"{text}, by {self.known:,} questions of known truth."
-        if not self.of_truth:
-            return f"{text}."
-        return (
-            f"{text}, as far as the crowd is right: without known truths, a mistake that most of"
-            " them share counts as truth."
-        )
+        return worded("dependence", d=self, who=plural(self.judge).replace("_", " "))
 
     def pairs(self) -> pd.DataFrame:
         """Pairs of judges with at least ten questions in common, the most alike first.
@@ -142,7 +125,7 @@ def dependence(
     Parameters
     ----------
     model : Model
-        The model that was fitted.
+        The model of labels that was fitted.
     result : xarray.DataTree
     gold : mapping, pandas.Series or pandas.DataFrame, optional
         True classes of ten items or more, as `raters.Labels.with_truth` takes them, beside those
@@ -173,11 +156,10 @@ def dependence(
     The last is the design effect of Kish (1965): the mean of K variables with correlation
     :math:`\bar\rho` varies as much as that of :math:`K_\text{eff}` independent ones.
 
-    Where there are true classes, known or drawn, the expectation is the share of each answer among
-    the judge's other answers to items of that class and two of the whole crowd's. Otherwise it is
-    that of the model, and so anything that the model lacks counts as shared. Intervals are over
-    draws, each with its own Bayesian bootstrap of the questions (Rubin 1981); of few questions they
-    are too narrow (``benchmarks/results/shared_mistakes.md``).
+    The expectation is the share of each answer among the judge's other answers to items of the same
+    true class, known or drawn, and two of the whole crowd's. Intervals are over draws, each with
+    its own Bayesian bootstrap of the questions (Rubin 1981); of few questions they are too narrow
+    (``benchmarks/results/shared_mistakes.md``).
 
     References
     ----------
@@ -198,31 +180,28 @@ def dependence(
     program = program_of(model, result)
     check_several(result, "intervals are over several draws")
     data: Any = program.data.unpadded()
-    if not data.listed:
-        raise NothingShared(
-            f"{type(data).__name__} are orders, which are not compared answer by answer"
-        )
+    if not isinstance(data, Labels):
+        raise NothingShared(f"{kind_of(data).words.many} have no true classes to err about")
     if among is not None:
         chosen = np.isin(list(map(name_text, data.judges)), list(map(name_text, among)))
-        data = data.rows(np.flatnonzero(chosen[np.asarray(data.codes(data.judge))]))
-    truth = None
-    if isinstance(data, Labels):
-        truth = with_gold(data, gold)
-    elif gold is not None:
-        expected = f"leave it out for {kind_of(data).words.many}"
-        refuse("gold", gold, "is for judgements with true classes", expected)
-    by_truth = truth is not None and bool(gold is not None or (truth >= 0).sum() >= ENOUGH)
-    if truth is not None and by_truth:
-        rows = np.flatnonzero(truth[np.asarray(data.item)] >= 0)
-        if not len(rows):
-            raise _too_few(0, data.judge)
-        data = data.rows(rows)
-    layout, rng = Layout(Program(model, single(data))), np.random.default_rng(seed)
-    number = np.bincount(layout.judge, minlength=len(data.judges))
+        data = data.rows(np.flatnonzero(chosen[np.asarray(data.annotator)]))
+    truth: Any = with_gold(data, gold)
+    by_truth = gold is not None or (truth >= 0).sum() >= ENOUGH
+    if by_truth:
+        data = data.rows(np.flatnonzero(truth[np.asarray(data.item)] >= 0))
+    data, rng = single(data), np.random.default_rng(seed)
+    judge = np.asarray(data.annotator, np.int64)
+    subject = np.unique(np.asarray(data.item), return_inverse=True)[1]
+    number = np.bincount(judge, minlength=len(data.judges))
     # Judges of each question.
-    answered = np.bincount(np.unique([layout.subject, layout.judge], axis=1)[0], minlength=1)
+    answered = np.bincount(np.unique([subject, judge], axis=1)[0], minlength=1)
     if by_truth and (answered > 1).sum() < ENOUGH:
-        raise _too_few(int((answered > 1).sum()), data.judge)
+        raise NothingShared(
+            parameter="gold",
+            problem=f"and the fit hold {(answered > 1).sum()} known truths of items that two"
+            f" {plural(data.judge)} answered",
+            expected=f"give at least {ENOUGH}, drawn at random",
+        )
     if not (answered > 1).any():
         raise NothingShared(
             f"no two {plural(data.judge)} answered the same question, so that nothing"
@@ -230,19 +209,16 @@ def dependence(
         )
     codes = np.sort(np.argsort(-number, kind="stable")[:_JUDGES])
     codes = codes[number[codes] > 0]
-    rows = np.flatnonzero(np.isin(layout.judge, codes))
-    cells = np.searchsorted(codes, layout.judge[rows]), layout.subject[rows]
+    rows = np.flatnonzero(np.isin(judge, codes))
+    cells = np.searchsorted(codes, judge[rows]), subject[rows]
 
     def crossed(values: PerRow) -> csr_array:
         """Sums of rows by judge and question."""
         return csr_array((values[rows], cells), (len(codes), len(answered)))
 
-    there, num_judges = crossed(np.ones(len(layout.judge))).sign(), int((number > 0).sum())
-    if truth is None:
-        residuals = _by_model(layout, result, seed)
-    else:
-        chances = result["classes"]["responsibility"].transpose("item", "true_class").values
-        residuals = _by_class(layout, truth if by_truth else None, np.asarray(chances), rng)
+    there, num_judges = crossed(np.ones(len(judge))).sign(), int((number > 0).sum())
+    chances = result["classes"]["responsibility"].transpose("item", "true_class").values
+    residuals = _residuals(data, subject, truth if by_truth else None, np.asarray(chances), rng)
     means, tables, mistakes = [], [], 0.0
     for residual, weight in residuals:
         each, weights = list(map(crossed, residual)), diags_array(weight)
@@ -277,50 +253,32 @@ def dependence(
         judges=num_judges,
         judge=program.data.judge,
         known=int((answered > 1).sum()) if by_truth else 0,
-        of_truth=truth is not None,
         level=level,
     )
 
 
-def _too_few(known: int, judge: str) -> DataError:
-    """Error about known truths that are too few."""
-    return NothingShared(
-        parameter="gold",
-        problem=f"and the fit hold {known} known truths of items that two {plural(judge)} answered",
-        expected=f"give at least {ENOUGH}, drawn at random",
-    )
-
-
-# Residuals of each row, and weights of the questions by a Bayesian bootstrap.
-_Residuals = Iterator[tuple[Float[np.ndarray, "answer row"], Float[np.ndarray, " question"]]]
-
-
-def _by_model(layout: Layout, result: xr.DataTree, seed: int) -> _Residuals:
-    """Answers less what the model expects of them, under each draw."""
-    draws, _ = draws_of(layout.program, result, _DRAWS, seed)
-    observed, rng = answer_counts(layout.data), np.random.default_rng(seed)
-    for probs, classes in probs_of_draws(layout.program, draws, seed):
-        weight = rng.standard_exponential(int(layout.subject.max()) + 1)
-        yield layout.residuals(Draw(observed, probs, classes)), weight
-
-
-def _by_class(
-    layout: Layout, truth: Codes | None, chances: ClassProbs, rng: np.random.Generator
-) -> _Residuals:
-    """Answers less shares of each judge's other answers to items of a class, known or drawn."""
-    observed, judge = answer_counts(layout.data), layout.judge
-    item, number = np.asarray(layout.data.item), chances.shape[1]
+def _residuals(
+    labels: Labels,
+    subject: Int[np.ndarray, " row"],
+    truth: Codes | None,
+    chances: ClassProbs,
+    rng: np.random.Generator,
+) -> Iterator[tuple[Float[np.ndarray, "answer row"], Float[np.ndarray, " question"]]]:
+    """Answers less shares of each judge's other answers to items of a class, known or drawn, and
+    weights of the questions by a Bayesian bootstrap."""
+    observed, judge = answer_counts(labels), np.asarray(labels.annotator, np.int64)
+    item, number = np.asarray(labels.item), chances.shape[1]
     upper = np.cumsum(chances, axis=1)
     for _ in range(_DRAWS):
         true = truth
         if true is None:
             at = rng.random((len(chances), 1)) * upper[:, -1:]
             true = np.minimum((upper < at).sum(1), number - 1)
-        weight = rng.standard_exponential(int(layout.subject.max()) + 1)
-        own = weight[layout.subject] * observed
+        weight = rng.standard_exponential(int(subject.max()) + 1)
+        own = weight[subject] * observed
         crowd = true[item]
         pooled = sums(crowd, number, own)[:, crowd] - own + 1e-9
         mine = judge * number + crowd
         others = sums(mine, int(judge.max() + 1) * number, own)[:, mine] - own
         others += _POOLED * pooled / pooled.sum(0)
-        yield layout.residuals(Draw(observed, others / others.sum(0), None)), weight
+        yield observed - others / others.sum(0), weight

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,10 +92,8 @@ Remedy = tuple[type | tuple[type, ...] | str, str]
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """A number that measures in one way how far judgements are from a model.
-
-    Partly applied it decorates the function that prepares its measure, whose name it has.
-    """
+    """A number that measures in one way how far judgements are from a model, with the name of the
+    function that prepares it."""
 
     title: str
     high: str
@@ -112,6 +112,17 @@ class Discrepancy:
         """Remedy in a model; empty where none is known."""
         mends = self.mends if is_high or self.low_mends is None else self.low_mends
         return "; ".join(text for has, text in mends if not _has(model, has))
+
+
+@cache
+def _words() -> dict[str, dict[str, str]]:
+    """Words of the discrepancies by name."""
+    return tomllib.loads(files("raters.checking").joinpath("discrepancies.toml").read_text("utf-8"))
+
+
+def discrepancy(prepare: Callable[[Layout], Measure | str], **mends: Any) -> Discrepancy:
+    """Discrepancy of a function that prepares its measure, with its words."""
+    return Discrepancy(prepare=prepare, **_words()[prepare.__name__], **mends)
 
 
 def _has(model: Model[Any], has: type | tuple[type, ...] | str) -> bool:
@@ -163,12 +174,7 @@ def _cells(layout: Layout) -> _Cells:
 # ---------------------------------------------------------------- agreement about one subject
 
 
-@partial(
-    Discrepancy,
-    "share of pairs of {judges} who agree on one question, less its expectation",
-    "Two {judges} agree on the same question more often than {model} says",
-    low="Two {judges} agree on the same question less often than {model} says",
-)
+@discrepancy
 def agreement(layout: Layout) -> Measure | str:
     """Mean product of residuals of two judges: the share of pairs that agree, less expectation."""
     cells = _cells(layout)
@@ -189,12 +195,7 @@ def agreement(layout: Layout) -> Measure | str:
 # ---------------------------------------------------------------- pairs of judges
 
 
-@partial(
-    Discrepancy,
-    "standard deviation between pairs of {judges} of their agreement beyond the model",
-    "Some pairs of {judges} agree with one another more than others do, question after question,"
-    " beyond what {model} says",
-)
+@discrepancy
 def judge_pairs(layout: Layout) -> Measure | str:
     """Covariance of a pair's agreement about two subjects, as a signed standard deviation."""
     cells = _cells(layout)
@@ -223,11 +224,7 @@ def judge_pairs(layout: Layout) -> Measure | str:
 # ---------------------------------------------------------------- single judges
 
 
-@partial(
-    Discrepancy,
-    "variance between {judges} of how well they are predicted, over the model's",
-    "{model} predicts some {judges} better and others worse than it says",
-)
+@discrepancy
 def competence(layout: Layout) -> Measure | str:
     """Variance between judges of the log-probability of answers, over that under the model."""
     num_judges = len(layout.data.judges)
@@ -242,11 +239,7 @@ def competence(layout: Layout) -> Measure | str:
     return measure
 
 
-@partial(
-    Discrepancy,
-    "variance between {judges} of the number of each answer, over the model's",
-    "Single {judges} give some answers more often than {model} says",
-)
+@discrepancy
 def judge_answers(layout: Layout) -> Measure | str:
     """Variance of answers by judge (and by class, if not the judge's own), over the model's."""
     latent, size = layout.program.latent, len(layout.data.judges)
@@ -268,11 +261,7 @@ def judge_answers(layout: Layout) -> Measure | str:
 
 
 @partial(
-    Discrepancy,
-    "change along the time of each {judge} of the log-probability of answers (nats per standard"
-    " deviation)",
-    "The answers of each {judge} follow {model} better later than at first",
-    low="The answers of each {judge} follow {model} less well later than at first",
+    discrepancy,
     mends=(
         (
             (),

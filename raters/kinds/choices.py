@@ -15,7 +15,7 @@ from numpyro.distributions import constraints
 from raters import kinds
 from raters.auditing.intervals import mean_and_interval
 from raters.checking import discrepancies as common
-from raters.checking.discrepancies import Discrepancy, Draw, Layout, Measure, excesses
+from raters.checking.discrepancies import Draw, Layout, Measure, discrepancy, excesses
 from raters.checking.predictive import check
 from raters.errors import refuse_data
 from raters.errors.validation import checked, share
@@ -221,9 +221,7 @@ def _of_cells(layout: Layout, cell: Int[np.ndarray, "set position"]) -> Measure:
 
 
 @partial(
-    Discrepancy,
-    "squared differences of the alternatives' shares by what else was offered, over the model's",
-    "What else is offered changes the shares of the alternatives in another way than {model} says",
+    discrepancy,
     mends=(
         (
             (MixedLogit, LatentClassLogit, NestedLogit),
@@ -242,9 +240,7 @@ def menus(layout: Layout) -> Measure | str:
 
 
 @partial(
-    Discrepancy,
-    "squared differences of the alternatives' shares by {judge}, over the model's",
-    "Single {judges} keep to some alternatives more than {model} says",
+    discrepancy,
     mends=(
         (
             (),
@@ -273,10 +269,7 @@ _LAST = (
 
 
 @partial(
-    Discrepancy,
-    "share of choices of what the {judge} chose last, where it is offered again",
-    "Choices repeat the {judge}'s last one more often than {model} says",
-    low="Choices repeat the {judge}'s last one less often than {model} says",
+    discrepancy,
     mends=(
         ((MixedLogit, LatentClassLogit), "this may be tastes that last: fit rt.MixedLogit()"),
         ((), f"this may be inertia or a habit that forms: {_LAST}"),

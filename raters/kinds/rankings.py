@@ -16,7 +16,7 @@ from scipy.special import expit
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
 from raters.checking import discrepancies as common
-from raters.checking.discrepancies import Discrepancy, Layout, Measure, excesses
+from raters.checking.discrepancies import Layout, Measure, discrepancy, excesses
 from raters.checking.orders import OrderDraw, Stages
 from raters.errors import refuse
 from raters.fitting.result import draws_of
@@ -74,11 +74,7 @@ class RankingCalibration(OrderCalibration):
         return np.asarray(expit(self.competences[:, None] * gap).mean(1))
 
 
-@partial(
-    Discrepancy,
-    "squared differences of how often each item is first, over the model's",
-    "Items come first more or less often than {model} says",
-)
+@discrepancy
 def first_places(layout: Layout) -> Measure | str:
     """Squared departures of how often each item is first, over the model's variance."""
     offered = np.asarray(layout.data.offered)
@@ -95,9 +91,7 @@ def _of_cells(
 
 
 @partial(
-    Discrepancy,
-    "squared differences of how often each item is named as the worst, over the model's",
-    "Items are named as the worst more or less often than {model} says",
+    discrepancy,
     mends=(((), "fit the best alone, rankings.without_worst(), and compare the worths"),),
 )
 def worst(layout: Layout) -> Measure | str:
@@ -111,11 +105,7 @@ def worst(layout: Layout) -> Measure | str:
 
 
 @partial(
-    Discrepancy,
-    "change from one place to the next of the log-probability of its item (nats)",
-    "Late places of a ranking follow {model} better than the first ones",
-    low="Late places of a ranking follow {model} less well than the first ones",
-    low_mends=(((), "keep the first places alone, or offer fewer items at a time"),),
+    discrepancy, low_mends=(((), "keep the first places alone, or offer fewer items at a time"),)
 )
 def late_places(layout: Layout) -> Measure | str:
     """Slope, along places, of log-probabilities less expectations, in nats a place."""
@@ -138,9 +128,7 @@ def late_places(layout: Layout) -> Measure | str:
 
 
 @partial(
-    Discrepancy,
-    "squared differences of the places that {judges} give items, over the model's",
-    "Single {judges} put single items higher or lower than {model} says",
+    discrepancy,
     mends=((MixturePlackettLuce, "rt.models.MixturePlackettLuce() has types of annotators"),),
 )
 def tastes(layout: Layout) -> Measure | str:
@@ -153,12 +141,7 @@ def tastes(layout: Layout) -> Measure | str:
     return _of_cells(offered, own, lambda stages: stages.total)
 
 
-@partial(
-    Discrepancy,
-    "Kendall's W of the rankings of the same items",
-    "Rankings of the same items agree more than {model} says",
-    low="Rankings of the same items agree less than {model} says",
-)
+@discrepancy
 def concordance(layout: Layout) -> Measure | str:
     """Kendall's W of the rankings of the same items, over all sets that are ranked twice."""
     data = layout.data

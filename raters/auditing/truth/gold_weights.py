@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
+from raters.auditing.words import worded
 from raters.errors import DataError, refuse
 from raters.judgements.labels import Labels, known_truth
 from raters.judgements.names import shorten
@@ -105,9 +106,4 @@ def _selection(labels: Labels, known: Mask) -> str:
     if not other_classes and not mannwhitneyu(*agreement).pvalue < _CHANCE:
         return ""
     what = "classes" if other_classes else "agreement"
-    return (
-        f"the items of known class are no random sample, as the {what} of their labels tell; they"
-        " are weighted by majority class and agreement to stand for all items, which cannot correct"
-        " every way of choosing: draw items at random before looking at the labels, or give the"
-        f" probability with which each was chosen, in a column {PROBABILITY!r}"
-    )
+    return worded("selection", what=what, column=PROBABILITY)

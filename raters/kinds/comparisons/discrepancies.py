@@ -11,7 +11,7 @@ import scipy.sparse
 from jaxtyping import Int
 
 from raters.checking import discrepancies as common
-from raters.checking.discrepancies import Discrepancy, Draw, Layout, Measure
+from raters.checking.discrepancies import Draw, Layout, Measure, discrepancy
 from raters.checking.pairs import pairs_within
 from raters.models.comparisons import ContextualBTL, ExtendedBTL, HierarchicalBTL, MixtureBTL
 
@@ -27,12 +27,7 @@ _SIGNED = (ExtendedBTL, 'rt.ExtendedBTL(competence="signed") has a competence of
 # ---------------------------------------------------------------- annotator × item
 
 
-@partial(
-    Discrepancy,
-    "agreement of votes of one annotator about one item, less its expectation",
-    "Single annotators favour or disfavour single items, vote after vote, beyond what {model} says",
-    mends=(_TASTES, _SIGNED, _TYPES),
-)
+@partial(discrepancy, mends=(_TASTES, _SIGNED, _TYPES))
 def judge_items(layout: Layout) -> Measure | str:
     """Mean product of residuals of an annotator's votes on an item: excess of agreeing pairs."""
     data = layout.data
@@ -80,12 +75,7 @@ def _triads(data: Any) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, "3 tria
     return place, pairs
 
 
-@partial(
-    Discrepancy,
-    "share of cycles among three items, by majority of the votes",
-    "Majorities of three items form more cycles than {model} says",
-    mends=(_FEATURES, _TYPES),
-)
+@partial(discrepancy, mends=(_FEATURES, _TYPES))
 def intransitivity(layout: Layout) -> Measure | str:
     """Share of cycles among the triads of items that majorities of votes decide."""
     place, pairs = _triads(layout.data)
@@ -105,10 +95,7 @@ def intransitivity(layout: Layout) -> Measure | str:
 
 
 @partial(
-    Discrepancy,
-    "share of votes for what was shown first, less its expectation",
-    "What is shown first wins more often than {model} says",
-    low="What is shown first wins less often than {model} says",
+    discrepancy,
     mends=(("position_bias", "rt.ExtendedBTL(position_bias=True) learns what the place is worth"),),
 )
 def position(layout: Layout) -> Measure | str:
@@ -127,10 +114,7 @@ def position(layout: Layout) -> Measure | str:
 
 
 @partial(
-    Discrepancy,
-    "share of ties",
-    "More votes are ties than {model} says",
-    low="Fewer votes are ties than {model} says",
+    discrepancy,
     mends=(
         (
             (),
