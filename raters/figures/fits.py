@@ -30,13 +30,11 @@ def _reward(result: xr.DataTree) -> xr.DataArray:
     """Draws of the rewards, with axes chain, draw and item."""
     base.check_draws(result)
     posterior = result["posterior"].dataset
-    if "reward" not in posterior:
-        problem = f"has no rewards to draw; it has {sorted(map(str, posterior))}"
-        refuse("result", problem=problem, expected="fit comparisons")
-    reward = posterior["reward"]
+    reward = posterior.get("reward", xr.DataArray())
     if reward.dims != ("chain", "draw", "item") or reward.dtype.kind not in "iuf":
-        problem, instead = "has rewards of each type, or other ones", "rt.figures.profiles(result)"
-        refuse("result", problem=problem, expected="draw the profiles", instead=instead)
+        problem = f"has no one reward of each item to draw; it has {sorted(map(str, posterior))}"
+        expected, instead = "fit comparisons, or draw profiles", "rt.figures.profiles(result)"
+        refuse("result", problem=problem, expected=expected, instead=instead)
     return reward
 
 

@@ -28,7 +28,8 @@ from raters.model import Values
 from raters.program import Program
 from raters.reporting import views
 from raters.reporting.convergence import convergence
-from raters.reporting.facts import as_json, data_facts, plain, plural_noun
+from raters.reporting.facts import SCORES, as_json, data_facts, plain, plural_noun, scores_of
+from raters.reporting.page import Page
 
 if TYPE_CHECKING:
     from raters.figures.base import Plots
@@ -37,8 +38,6 @@ Unit = Literal["logit", "elo", "win"]
 By = Literal["category", "style"]
 Numbers = Float[np.ndarray, " number"]
 
-# Sites that put something in an order, in the order of looking for them.
-_SITES = ("reward", "worth", "quality", "ability")
 _UNITS: dict[str, Callable[[Numbers], Numbers]] = {
     "logit": lambda logits: logits,
     "elo": lambda logits: 1000 + 400 / np.log(10) * logits,
@@ -58,7 +57,7 @@ _NOTED, _REPLICATES, _LEVEL = {"intransitivity": "cycles", "judge_items": "clust
 
 
 @dataclass(frozen=True, repr=False)
-class Board(abc.ABC):
+class Board(Page, abc.ABC):
     """A table with one row for each of those compared, and notes.
 
     Attributes
@@ -73,6 +72,8 @@ class Board(abc.ABC):
     table: pd.DataFrame
     notes: tuple[Mapping[str, Any], ...]
     facts: Mapping[str, Any]
+
+    view = staticmethod(views.board)
 
     @classmethod
     def facts_of(
@@ -101,18 +102,6 @@ class Board(abc.ABC):
         """A copy of the table, with names in a column."""
         return self.table.reset_index() if self.table.index.name else self.table.copy()
 
-    def to_text(self, rows: int = 20) -> str:
-        """Plain text for a terminal, with at most so many rows."""
-        return views.board("txt", self._facts(), rows)
-
-    def to_markdown(self) -> str:
-        """Markdown; names are escaped."""
-        return views.board("md", self._facts())
-
-    def to_html(self) -> str:
-        """One page that needs nothing else."""
-        return views.board("html", self._facts())
-
     def to_json(self) -> str:
         """Strict JSON of the facts, the notes and all rows."""
         return as_json({**self.facts, "notes": self.notes, "rows": self.to_frame()})
@@ -122,12 +111,12 @@ class Board(abc.ABC):
 
     def __repr__(self) -> str:
         name, model = type(self).__name__, self.facts["asked"]["model"]
-        return f"{name} of {model}: {views.board_answer(self._facts())}"
+        return f"{name} of {model}: {views.board_answer(self._shown())}"
 
     def _repr_html_(self) -> str:
-        return views.board("inline.html", self._facts())
+        return self.view("inline.html", self._shown())
 
-    def _facts(self) -> dict[str, Any]:
+    def _shown(self) -> dict[str, Any]:
         rows, columns = self.shown()
         return plain({**self.facts, "notes": self.notes, "rows": rows, "columns": columns})
 
@@ -327,14 +316,9 @@ def leaderboard(
     return Leaderboard(whole_table, tuple(notes), facts)
 
 
-def scores_of(posterior: xr.Dataset) -> xr.DataArray | None:
-    """Draws of what puts entries in an order; None of a model without."""
-    return next((posterior[site] for site in _SITES if site in posterior), None)
-
-
 def check_order(program: Program[Any], parameter: str = "result") -> None:
     """Raise unless the model puts something in an order."""
-    names = [name for name in _SITES if name in program.sites]
+    names = [name for name in SCORES if name in program.sites]
     if not names or len({*program.sites[names[0]].dims} - {"type"}) != 1:
         many, name = kind_of(program.data).words.many, type(program.model).__name__
         problem = f"is of {many} under {name}, which put nothing in an order"
