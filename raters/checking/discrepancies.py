@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -85,9 +85,10 @@ class Layout:
         return np.where(self.turned, own[::-1], own)
 
 
-#: Sentence on what mends a discrepancy, after the classes of models that have it already, or the
-#: setting that has.
-Remedy = tuple[type | tuple[type, ...] | str, str]
+#: Class of a model, or setting, by which it has a remedy already; or several.
+Has = type | str | tuple[type | str, ...]
+#: Sentence on what mends a discrepancy, after what has it already.
+Remedy = tuple[Has, str]
 
 
 @dataclass(frozen=True)
@@ -115,18 +116,36 @@ class Discrepancy:
 
 
 @cache
-def _words() -> dict[str, dict[str, str]]:
+def _file() -> dict[str, dict[str, Any]]:
     """Words of the discrepancies by name."""
     return tomllib.loads(files("raters.checking").joinpath("discrepancies.toml").read_text("utf-8"))
 
 
-def discrepancy(prepare: Callable[[Layout], Measure | str], **mends: Any) -> Discrepancy:
+def _words(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Texts of a table of words, and its remedies."""
+    texts = {key: value for key, value in table.items() if isinstance(value, str)}
+    lists = {key: value for key, value in table.items() if isinstance(value, list)}
+    return texts | {key: tuple((tuple(has), text) for has, text in lists[key]) for key in lists}
+
+
+def discrepancy(prepare: Callable[[Layout], Measure | str]) -> Discrepancy:
     """Discrepancy of a function that prepares its measure, with its words."""
-    return Discrepancy(prepare=prepare, **_words()[prepare.__name__], **mends)
+    return Discrepancy(prepare=prepare, **_words(_file()[prepare.__name__]))
 
 
-def _has(model: Model[Any], has: type | tuple[type, ...] | str) -> bool:
-    return bool(getattr(model, has, False)) if isinstance(has, str) else isinstance(model, has)
+def of_kind(kind: str, *every: Discrepancy) -> tuple[Discrepancy, ...]:
+    """Discrepancies with what mends them in a kind of judgement."""
+    return tuple(replace(one, **_words(_file()[one.name].get(kind, {}))) for one in every)
+
+
+def _has(model: Model[Any], has: Has) -> bool:
+    """True if a model is of one of these classes, or has one of these settings."""
+    if isinstance(has, tuple):
+        return any(_has(model, one) for one in has)
+    if isinstance(has, type):
+        return isinstance(model, has)
+    classes = {one.__name__ for one in type(model).__mro__}
+    return has in classes or bool(getattr(model, has, False))
 
 
 def words_of(program: Program[Any]) -> dict[str, str]:
@@ -260,16 +279,7 @@ def judge_answers(layout: Layout) -> Measure | str:
 # ---------------------------------------------------------------- time
 
 
-@partial(
-    discrepancy,
-    mends=(
-        (
-            (),
-            "No model of the zoo changes along time: fit early and late judgements separately, with"
-            " data.rows(...), and compare the audits",
-        ),
-    ),
-)
+@discrepancy
 def drift(layout: Layout) -> Measure | str:
     """Slope of the answers' log-probability along a judge's time, per standard deviation of it."""
     if layout.time is None:

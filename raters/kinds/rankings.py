@@ -3,7 +3,6 @@ and discrepancies from a model."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -26,7 +25,7 @@ from raters.kinds import AuditContext, AuditLimits, Quantities, Section
 from raters.kinds.orders import OrderCalibration, PerCompetence, agreement
 from raters.kinds.sections import ranking, shown, ties_of_equals
 from raters.models import rankings as models
-from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce, PlackettLuce
+from raters.models.rankings import ExtendedPlackettLuce, PlackettLuce
 from raters.program import Program
 
 Sets = Int[np.ndarray, "ranking position"]
@@ -90,10 +89,7 @@ def _of_cells(
     return excesses(np.where(offered < 0, -1, code), lambda draw: choice(draw.stages))
 
 
-@partial(
-    discrepancy,
-    mends=(((), "fit the best alone, rankings.without_worst(), and compare the worths"),),
-)
+@discrepancy
 def worst(layout: Layout) -> Measure | str:
     """Squared departures of how often each item is the worst, over the model's variance."""
     data = layout.data
@@ -104,9 +100,7 @@ def worst(layout: Layout) -> Measure | str:
     return _of_cells(offered, offered, lambda stages: (stages.residual[-1], stages.variance[-1]))
 
 
-@partial(
-    discrepancy, low_mends=(((), "keep the first places alone, or offer fewer items at a time"),)
-)
+@discrepancy
 def late_places(layout: Layout) -> Measure | str:
     """Slope, along places, of log-probabilities less expectations, in nats a place."""
     size, depth = (np.asarray(layout.data.offered) >= 0).sum(1), np.asarray(layout.data.depth)
@@ -127,10 +121,7 @@ def late_places(layout: Layout) -> Measure | str:
     return measure
 
 
-@partial(
-    discrepancy,
-    mends=((MixturePlackettLuce, "rt.models.MixturePlackettLuce() has types of annotators"),),
-)
+@discrepancy
 def tastes(layout: Layout) -> Measure | str:
     """Squared departures of places by annotator and item, over the model's variance."""
     data = layout.data
@@ -168,11 +159,9 @@ def concordance(layout: Layout) -> Measure | str:
     return measure
 
 
-_EXTENDED = (ExtendedPlackettLuce, "rt.ExtendedPlackettLuce() has a competence of each annotator")
-DISCREPANCIES = (
-    *(first_places, worst, late_places),
-    dataclasses.replace(common.competence, mends=(_EXTENDED,)),
-    *(tastes, concordance, common.drift),
+DISCREPANCIES = common.of_kind(
+    "rankings",
+    *(first_places, worst, late_places, common.competence, tastes, concordance, common.drift),
 )
 
 

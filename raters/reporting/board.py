@@ -111,7 +111,8 @@ class Board(Page, abc.ABC):
 
     def __repr__(self) -> str:
         name, model = type(self).__name__, self.facts["asked"]["model"]
-        return f"{name} of {model}: {views.board_answer(self._shown())}"
+        answer = views.lines_of(self._shown(), f"{self.facts['board']}_answer")[0]
+        return f"{name} of {model}: {answer}"
 
     def _repr_html_(self) -> str:
         return self.view("inline.html", self._shown())

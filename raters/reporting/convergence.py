@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,9 @@ def convergence(context: AuditContext) -> dict[str, Any]:
     sizes = result["posterior"].sizes
     numbers = {name: result.attrs[name] for name in _NUMBERS if name in result.attrs}
     numbers |= {"chains": sizes["chain"], "draws": sizes["draw"]}
-    backend = backend_of(result)
+    backend: Any = None  # Where it cannot be rebuilt.
+    with suppress(SettingError):
+        backend = from_json(str(result.attrs.get("backend", "")), (Backend,), "back-end")
     hangs: dict[str, Any] = {"poor": [], "values": [], "open": []}
     # Draws of an exact back-end are corrected by weights where `raters.update` moved them.
     exact = None if backend is None else backend.exact and "pareto_k" not in numbers
@@ -44,6 +47,10 @@ def convergence(context: AuditContext) -> dict[str, Any]:
         code = _of_chains(numbers, hangs)
     else:
         code = _of_approximation(numbers, isinstance(backend, SVI), result)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        program.data.warn()
+    of_data = program.model.warnings(program.data)
     settled, of_fit = code in ("mixed", "stands", "near"), list(fit_warnings(program, result))
     doubts = audit is not None and audit.anchor.doubts
     everybody = len(hangs["open"]) == len(program.data.judges)
@@ -64,17 +71,8 @@ def convergence(context: AuditContext) -> dict[str, Any]:
         "open": [] if settled or everybody else hangs["open"],
         "values": hangs["values"],
         "fit_warnings": of_fit,
-        "data_warnings": _data_warnings(program),
+        "data_warnings": [str(one.message) for one in caught] + list(of_data),
     }
-
-
-def backend_of(result: xr.DataTree) -> Backend | None:
-    """Back-end with its settings as the result records it, or None where it cannot be rebuilt."""
-    try:
-        backend = from_json(str(result.attrs.get("backend", "")), (Backend,), "back-end")
-    except SettingError:
-        return None
-    return backend if isinstance(backend, Backend) else None
 
 
 def _of_chains(numbers: dict[str, Any], hangs: dict[str, Any]) -> str:
@@ -129,12 +127,3 @@ def _what_hangs(
     judged = verdict != "too few judgements"
     is_open = judged & ((lower != verdict) | (upper != verdict)) | (verdict == "too few draws")
     return hangs | {"open": audit.table[audit.judge].values[is_open].tolist()}
-
-
-def _data_warnings(program: Program[Any]) -> list[str]:
-    """Sentences of the data and of the model about what these data cannot tell."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        program.data.warn()
-    of_model = program.model.warnings(program.data)
-    return [str(warning.message) for warning in caught] + list(of_model)

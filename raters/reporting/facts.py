@@ -47,7 +47,11 @@ def facts_of(
     fit = convergence(context)
     people = [] if audited is None else judges(audited)
     worlds = None if audited is None else audited.tables.get("worlds")
-    judge = data.judge.replace("_", " ")
+    judge, limits = data.judge.replace("_", " "), list[Any]()
+    if audited is not None:
+        on_crowd = audited.anchor.is_missing or audited.anchor.crowd
+        codes = "careless_or_misled", "crowd_is_right" if on_crowd else "fair_sample"
+        limits = list(map(finding, (*codes, "beyond_the_model")))
     page = {
         "schema_version": SCHEMA_VERSION,
         "title": title or f"{kind.words.many.capitalize()} by {plural_noun(data.judge)}",
@@ -69,7 +73,7 @@ def facts_of(
             "question_columns": list(map(vars, question_columns(data, questions))),
             "note": note,
         },
-        "limits": _limits(audited) + [limit for section in sections for limit in section.limits],
+        "limits": limits + [limit for section in sections for limit in section.limits],
         "how": _how(context),
         "cite": known_entries(program.model, str(result.attrs.get("backend", ""))),
     }
@@ -254,14 +258,6 @@ def _next(
     }
     steps += [{"code": code, "names": some} for code, some in last.items() if some]
     return [*steps, {"code": "suggest" if people else "compare"}]
-
-
-def _limits(audited: Audit | None) -> list[dict[str, Any]]:
-    if audited is None:
-        return []
-    on_crowd = audited.anchor.is_missing or audited.anchor.crowd
-    sample = "crowd_is_right" if on_crowd else "fair_sample"
-    return [{"code": code} for code in ("careless_or_misled", sample, "beyond_the_model")]
 
 
 # ---------------------------------------------------------------- sections

@@ -34,9 +34,9 @@ def report(form: str, facts: Mapping[str, Any], rows: int = _ROWS) -> str:
 def board(form: str, facts: Mapping[str, Any], rows: int = _ROWS) -> str:
     """A board as a page (``html``, or ``inline.html`` for a notebook), Markdown or text."""
     page = dict(facts) | {
-        "say": partial(_say, facts),
+        "say": partial(lines_of, facts),
         "words": _worded(facts, "finding", facts["notes"]),
-        "meanings": _say(facts, "meanings_of", facts["columns"], []),
+        "meanings": lines_of(facts, "meanings_of", facts["columns"], []),
         "level": f"{facts['asked']['level']:.0%}",
         "columns": _headed(facts, facts["columns"], facts["rows"]),
         "most": rows,
@@ -53,19 +53,14 @@ def _rendered(form: str, page: Mapping[str, Any]) -> str:
     return "\n".join(map(visible, lines) if form.endswith("txt") else lines) + "\n"
 
 
-def board_answer(facts: Mapping[str, Any]) -> str:
-    """The first sentence of a board."""
-    return _say(facts, f"{facts['board']}_answer")[0]
-
-
 def summary(facts: Mapping[str, Any]) -> list[str]:
     """The answer, what it stands on, and what would change it, in lines."""
-    page, say = _prepared(facts), partial(_say, facts)
+    page, say = _prepared(facts), partial(lines_of, facts)
     answer = [page["headline"], *say("stands_on"), *say("not_final")]
     return [*answer, *page["sure"], *page["steps"]]
 
 
-def _say(facts: Mapping[str, Any], name: str, *arguments: Any) -> list[str]:
+def lines_of(facts: Mapping[str, Any], name: str, *arguments: Any) -> list[str]:
     """Lines of a macro of the template of words."""
     macro = getattr(environment().get_template("words.jinja").module, name)
     lines = str(macro(*arguments, facts)).splitlines()
@@ -92,13 +87,13 @@ def as_options(text: str) -> str:
 def _worded(facts: Mapping[str, Any], group: str, entries: Any) -> list[str]:
     """Words of findings, steps or limits; those of kinds outside of the package are their own."""
     names = ["own" if "text" in one else f"{group}_{one['code']}" for one in entries]
-    said = [_say(facts, name, one) for name, one in zip(names, entries, strict=True)]
+    said = [lines_of(facts, name, one) for name, one in zip(names, entries, strict=True)]
     return [line for lines in said for line in lines]
 
 
 def _prepared(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The facts with their words."""
-    say, words = partial(_say, facts), facts["words"]
+    say, words = partial(lines_of, facts), facts["words"]
     special = {
         "judge": Column(facts["judge"], "name", words["judge"]),
         "verdict": Column("verdict", "text", "verdict"),
@@ -151,7 +146,7 @@ def _headed(facts: Mapping[str, Any], columns: Any, rows: Any) -> list[dict[str,
         if name == facts["judged"] and "verdict" in keys:
             marks.append(facts["asked"]["threshold"])
         is_drawn = column["form"] == "interval" and rows
-        more = {"heading": _say(facts, "heading", column)[0], "ends": f"{name}_low" in keys}
+        more = {"heading": lines_of(facts, "heading", column)[0], "ends": f"{name}_low" in keys}
         more |= {"scale": scale_of(every, name, *marks) if is_drawn else None}
         headed.append({**column, **more, "marks": sorted(set(marks))})
     return headed

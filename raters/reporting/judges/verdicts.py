@@ -37,10 +37,6 @@ class Verdicts(NamedTuple):
     truth: TruthDraws
     judges: tuple[Any, ...]
 
-    def of(self, code: int) -> pd.DataFrame:
-        """Verdicts of one judge."""
-        return self.table[self.table["judge"] == code]
-
     def right(self, rows: pd.DataFrame) -> Float[np.ndarray, "draw row"]:
         """Whether verdicts are right under each draw of the truth; a tie is half right."""
         answer, truth = rows["answer"].to_numpy(), self.truth[:, rows["question"].to_numpy()]
