@@ -133,7 +133,12 @@ def agreement(data: Judgements, *, level: float = 0.9) -> pd.DataFrame:
         expected = "give answers that are names, sides of pairs or orders, as rt.Labels"
         refuse_data("data", data, "has no answers that can be equal", expected)
     if isinstance(data, Rankings):
-        return _of_rankings(data, level)
+        data = data.unpadded()
+        number = np.asarray(data.weight)[_most_frequent(data)].sum()
+        tables = [pair_agreement(data, level)]
+        if number >= max(2, _OF_ONE_SET * data.num_rankings):
+            tables.append(kendall_w(data, level))
+        return pd.concat(tables)
     if isinstance(data, Comparisons) and data.exchangeable:  # Chance is that of two sides.
         data = data.halved()
     answers = Answers.of(data)
@@ -188,16 +193,6 @@ PerOne = Float[np.ndarray, " one"]
 _OF_ONE_SET = 0.1
 
 
-def _of_rankings(rankings: Rankings, level: float) -> pd.DataFrame:
-    """Table of `pair_agreement`, and of `kendall_w` where a tenth of the rankings are of one set of
-    items."""
-    on_pairs, data = pair_agreement(rankings, level), rankings.unpadded()
-    number = np.asarray(data.weight)[_most_frequent(data)].sum()
-    if number < max(2, _OF_ONE_SET * data.num_rankings):
-        return on_pairs
-    return pd.concat([on_pairs, kendall_w(data, level)])
-
-
 def pair_agreement(rankings: Rankings, level: float) -> pd.DataFrame:
     """Probability that two annotators who both order a pair of items order it alike."""
     data = rankings.unpadded()
@@ -211,22 +206,20 @@ def pair_agreement(rankings: Rankings, level: float) -> pd.DataFrame:
     left = both.sum() - 2 * both[took_part]
     without = (alike.sum() - 2 * alike[took_part])[left > 0] / left[left > 0]
     used = int(np.asarray(data.weight)[shared].sum())
-    estimate, reach = alike.sum() / both.sum(), _reach(without, np.ones(len(without)), level)
-    return _row("observed_agreement", estimate, reach, used, data.num_rankings)
+    estimate, each = alike.sum() / both.sum(), np.ones(len(without))
+    return _row("observed_agreement", estimate, without, each, level, used, data.num_rankings)
 
 
-def _reach(without: PerOne, count: PerOne, level: float) -> float:
-    """Half the width of an interval by the jackknife, from a statistic's values without each."""
-    number = count.sum()
-    if number <= 2:
-        return np.nan
-    mean = (count @ without) / number
-    deviation = np.sqrt((number - 1) / number * (count @ (without - mean) ** 2))
-    return float(ndtri((1 + level) / 2) * deviation)
-
-
-def _row(name: str, estimate: float, reach: float, used: int, total: int) -> pd.DataFrame:
-    """A statistic with its interval, and the rankings it is of."""
+def _row(
+    name: str, estimate: float, without: PerOne, count: PerOne, level: float, used: int, total: int
+) -> pd.DataFrame:
+    """A statistic with its interval by the jackknife, from its values without each, and the
+    rankings it is of."""
+    number, reach = count.sum(), np.nan
+    if number > 2:
+        mean = (count @ without) / number
+        deviation = np.sqrt((number - 1) / number * (count @ (without - mean) ** 2))
+        reach = float(ndtri((1 + level) / 2) * deviation)
     row = {
         "estimate": estimate,
         "low": np.clip(estimate - reach, 0, 1),
@@ -266,8 +259,7 @@ def kendall_w(rankings: Rankings, level: float) -> pd.DataFrame:
     total, ties = count @ rank, count @ tied
     estimate = float(_w(total, ties, number))
     without = _w(total - rank, ties - tied, number - 1)
-    reach = _reach(without, count, level)
-    return _row("kendall_w", estimate, reach, int(number), rankings.num_rankings)
+    return _row("kendall_w", estimate, without, count, level, int(number), data.num_rankings)
 
 
 def _w(total: Float[np.ndarray, "*row item"], ties: np.ndarray, number: float) -> np.ndarray:

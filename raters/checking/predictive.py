@@ -186,7 +186,10 @@ def checked_by(
     if replicates < least:
         problem = f"leaves no p-value of {len(measures)} discrepancies below {level:g} together"
         refuse("replicates", replicates, problem, f"it must be at least {least}")
-    draws = _some(program, result, replicates, seed)
+    drawn, sizes = draws_of(program, result, replicates, seed)
+    # Where there are fewer draws, some are used several times.
+    rows = np.arange(replicates) % min(sizes[0] * sizes[1], replicates)
+    draws = {name: value[rows] for name, value in drawn.items()}
     values = _values(layout, list(measures.values()), draws, seed)
     is_high, table = _table(list(measures), values, level, words)
     both = zip(("observed", "replicated"), values, strict=True)
@@ -197,8 +200,8 @@ def checked_by(
         if table["fails"].values[row]
     )
     not_measured = {name: text.format(**words) for name, text in why.items()}
-    drawn = xr.Dataset(variables, table.coords)
-    return Check(table, drawn, sentences, not_measured, level, repr(program.model))
+    both_values = xr.Dataset(variables, table.coords)
+    return Check(table, both_values, sentences, not_measured, level, repr(program.model))
 
 
 def _layout(program: Program[Any], time: ArrayLike | None) -> Layout:
@@ -217,14 +220,6 @@ def _layout(program: Program[Any], time: ArrayLike | None) -> Layout:
             refuse("time", time, problem, expected, error=DataError)
         times = times[source_rows(data)]
     return Layout(Program(program.model, single(data)), times)
-
-
-def _some(program: Program[Any], result: xr.DataTree, number: int, seed: int) -> Values:
-    """So many draws, some of them several times where there are fewer."""
-    values, sizes = draws_of(program, result, number, seed)
-    total = min(sizes[0] * sizes[1], number)
-    rows = np.arange(number) % total
-    return {name: value[rows] for name, value in values.items()}
 
 
 def _values(layout: Layout, measures: list[Measure], draws: Values, seed: int) -> Both:

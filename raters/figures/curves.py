@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 from raters.errors import refuse
 from raters.errors.validation import checked, one_of
@@ -73,15 +72,9 @@ def learning_curves(curves: xr.Dataset, name: str = "tau") -> Plots:
     figure.suptitle(f"Quality by number of answers{over}", x=0.01, ha="left", fontsize=11)
     plain(axes)
     if "policy" in curves.dims:
-        _name_lines(axes, data[name])
+        # In the order in which the lines end.
+        last = [np.append(-np.inf, line[np.isfinite(line)])[-1] for line in data[name].values]
+        handles = [axes.get_lines()[index] for index in np.argsort(-np.array(last), kind="stable")]
+        beside: Style = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "frameon": False}
+        axes.legend(handles=handles, fontsize=9, handlelength=3, **beside)
     return collected(data, figure, [axes])
-
-
-def _name_lines(axes: Axes, value: xr.DataArray) -> None:
-    """Draw a legend beside the lines, in the order in which the lines end."""
-    lines = value.transpose("policy", "batch").values
-    last = [np.append(-np.inf, line[np.isfinite(line)])[-1] for line in lines]
-    order = np.argsort(-np.array(last), kind="stable")
-    handles = [axes.get_lines()[index] for index in order]
-    beside: Style = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "frameon": False}
-    axes.legend(handles=handles, fontsize=9, handlelength=3, **beside)

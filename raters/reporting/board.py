@@ -293,7 +293,10 @@ def leaderboard(
     tables, notes = [], list[Mapping[str, Any]]()
     for name, scores in boards.items():
         table = ranked(scores.rename({axis: "item"}).rename("score"), level)
-        number = dict(zip(scores[axis].values, _judgements(program, axis, name, by), strict=True))
+        data: Any = program.data
+        if by == "category":
+            data = data.rows(np.flatnonzero(np.asarray(data.stratum) == data.strata.index(name)))
+        number = dict(zip(scores[axis].values, data.judgements_by(axis), strict=True))
         table.insert(len(table.columns), "judgements", table["item"].map(number))
         # Further votes tell of the categories that they are in, and of those alone.
         common = "deviation" in program.sites and by != "category"
@@ -365,15 +368,6 @@ def _style(program: Program[Any], posterior: xr.Dataset) -> xr.DataArray:
         votes = xr.DataArray(data.judgements_by(data.judge), dims=data.judge)
         added = added / (posterior["competence"] * votes).sum(data.judge) * votes.sum()
     return added - added.mean("item")
-
-
-def _judgements(program: Program[Any], axis: str, board: Any, by: str | None) -> np.ndarray:
-    """Judgements in which each entry takes part; of a category, in it."""
-    data: Any = program.data
-    if by == "category":
-        code = data.strata.index(board)
-        data = data.rows(np.flatnonzero(np.asarray(data.stratum) == code))
-    return data.judgements_by(axis)
 
 
 # ---------------------------------------------------------------- further votes

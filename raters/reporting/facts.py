@@ -146,12 +146,13 @@ def judges(audited: Audit) -> list[dict[str, Any]]:
 
 def reason_of(row: Mapping[Any, Any], audited: Audit) -> dict[str, Any] | None:
     """Code of the reason for a verdict, with its numbers; None for those who can stay."""
-    if row["verdict"] == "keep":
-        return None
-    if row["verdict"] == "too few judgements":
-        return {"code": "few_judgements", "number": row["judgements"]}
-    if row["verdict"] == "too few draws":
-        return {"code": "few_draws", "needed": FEWEST_DRAWS}
+    plain_reasons: dict[str, dict[str, Any] | None] = {
+        "keep": None,
+        "too few judgements": {"code": "few_judgements", "number": row["judgements"]},
+        "too few draws": {"code": "few_draws", "needed": FEWEST_DRAWS},
+    }
+    if row["verdict"] in plain_reasons:
+        return plain_reasons[row["verdict"]]
     if row.get("gives_one_answer"):
         return {"code": "one_answer"}
     chances = {

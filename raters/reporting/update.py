@@ -122,15 +122,8 @@ def update(
     known = all(before.data.coords[axis] == new.coords[axis] for axis in new.named_axes())
     draws = _weighted(before, program, result, seed) if known else None
     if draws is None:
-        start = result if known else None
-        after = fit(
-            model,
-            program.data,
-            seed=seed,
-            start=start,
-            progress=progress,
-            log_likelihood=log_likelihood,
-        )
+        settings: Any = {"seed": seed, "progress": progress, "log_likelihood": log_likelihood}
+        after = fit(model, program.data, start=result if known else None, **settings)
         k = np.inf
     else:
         k = draws.facts["pareto_k"]
@@ -221,26 +214,18 @@ def _changes(before: xr.DataTree, after: xr.DataTree, model: Model[Any]) -> pd.D
     ranks = ranks[(known["before"] != known["after"]).reindex(ranks.index, fill_value=True)]
     labels = labels[labels["before"].notna() & (labels["before"] != labels["after"])]
     verdicts = verdicts[verdicts["before"] != verdicts["after"]]
-    if len(ranks):
-        ranks = ranks.assign(probability=_chance_of_rank(after, ranks))
+    if len(ranks):  # At least as far as this from the one before.
+        scores: Any = scores_of(after["posterior"].dataset)
+        draws = scores.stack(sample=("chain", "draw")).transpose("sample", ...).to_pandas()
+        each = draws.rank(axis=1, ascending=False).rename(columns=name_text)[ranks.index]
+        now, then = (ranks[when].to_numpy(float) for when in ("after", "before"))
+        chance = np.where((now < then) | np.isnan(then), each <= now, each >= now).mean(0)
+        ranks = ranks.assign(probability=chance)
     if len(labels):
         chances = classes_of(after).rename(name_text).loc[labels.index]
         labels = labels.assign(probability=chances.max(axis=1))
     table = pd.concat({"rank": ranks, "label": labels, "verdict": verdicts}, names=["what", "name"])
     return table.reindex(columns=["before", "after", "probability"]).reset_index()
-
-
-def _chance_of_rank(result: xr.DataTree, changed: pd.DataFrame) -> Float[np.ndarray, " change"]:
-    """Probability of a rank at least as far as this from the one before."""
-    scores = scores_of(result["posterior"].dataset)
-    assert scores is not None
-    draws = scores.transpose("chain", "draw", ...).values.reshape(-1, scores.shape[-1])
-    rank = pd.DataFrame(1 + (-draws).argsort(1).argsort(1))
-    rank.columns = [*map(name_text, scores.coords[scores.dims[-1]].values)]
-    after, before = (changed[name].to_numpy(float) for name in ("after", "before"))
-    each = rank[changed.index].to_numpy()
-    is_better = (after < before) | np.isnan(before)
-    return np.where(is_better, each <= after, each >= after).mean(0)
 
 
 def _verdicts(model: Model[Any], result: xr.DataTree) -> pd.Series:

@@ -189,22 +189,17 @@ def learn_unknowns(
         places, is_real = _padded(len(known))
         probs = class_probs_of(evidence.at(known[places]), prior.unknowns(points, num_classes))
         log_chances = np.log(np.asarray(probs, float).mean(0)[is_real])
-        votes = _weighted_votes(labels)
+        item, weight = np.asarray(labels.item, np.int64), np.asarray(labels.weight, float)
+        number = np.maximum(np.bincount(item, weight, labels.num_items), 1)
+        # In units of independent labels.
+        weight = weight / (1 + (number[item] - 1) * np.exp(PRIOR.dependence[0]))
+        cells = item * num_classes + np.asarray(labels.label), np.asarray(labels.annotator)
+        shape = labels.num_items * num_classes, labels.num_annotators
+        votes = csr_array((weight, cells), shape)
         scores = class_scores(votes, log_chances, known, truth[known], weights[known])
         evidence = evidence._replace(scores=scores)
     at, weight = evidence.at(known), _SHARED * weights[known]
     return evidence, draw_unknowns(at, truth[known], num_draws, rng, weight, prior)
-
-
-def _weighted_votes(labels: Labels) -> csr_array:
-    """Labels of each item and class by each annotator, in units of independent labels."""
-    item, label = np.asarray(labels.item, np.int64), np.asarray(labels.label)
-    weight, num_classes = np.asarray(labels.weight, float), labels.num_classes
-    number = np.maximum(np.bincount(item, weight, labels.num_items), 1)
-    weight = weight / (1 + (number[item] - 1) * np.exp(PRIOR.dependence[0]))
-    cells = item * num_classes + label, np.asarray(labels.annotator)
-    shape = labels.num_items * num_classes, labels.num_annotators
-    return csr_array((weight, cells), shape)
 
 
 def _padded(number: int) -> tuple[Int[np.ndarray, " place"], Bool[np.ndarray, " place"]]:
@@ -357,8 +352,8 @@ class Visible(NamedTuple):
     labels: float
 
 
-def _surprises(labels: Labels, chances: ClassProbs) -> tuple[PerLabel, PerLabel]:
-    """Excess of each label's agreement with the likeliest class over its chance, and the chance."""
+def visible_dependence(labels: Labels, chances: ClassProbs) -> Visible:
+    """Dependence of labels given the likeliest class of their item."""
     weight, likeliest = np.asarray(labels.weight, float), chances.argmax(1)[np.asarray(labels.item)]
     agrees, num_classes = np.asarray(labels.label) == likeliest, chances.shape[1]
     cell = np.asarray(labels.annotator, np.int64) * num_classes + likeliest
@@ -367,12 +362,8 @@ def _surprises(labels: Labels, chances: ClassProbs) -> tuple[PerLabel, PerLabel]
     of_all = [values.reshape(-1, num_classes).sum(0) for values in (same, number)]
     pooled = np.tile((of_all[0] + 1) / (of_all[1] + 2), labels.num_annotators)
     chance = ((same + _WEIGHT * pooled) / (number + _WEIGHT))[cell]
-    return agrees - chance, chance
-
-
-def visible_dependence(labels: Labels, chances: ClassProbs) -> Visible:
-    """Dependence of labels given the likeliest class of their item."""
-    surprise, chance = _surprises(labels, chances)
+    # Excess of the agreement with the likeliest class over its chance.
+    surprise = agrees - chance
     item, num_items = np.asarray(labels.item), len(chances)
 
     def over_pairs(values: PerLabel) -> float:

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from scipy.special import betaincinv
 
 from raters.auditing.intervals import mean_and_interval
-from raters.auditing.truth.calibration import Calibration, calibrate, judge_codes
+from raters.auditing.truth.calibration import calibrate, judge_codes
 from raters.checking.dependence import Dependence, NothingShared, dependence
 from raters.errors import refuse
 from raters.errors.validation import checked, finite, share
@@ -190,7 +190,11 @@ def judges(
     reference = () if gold is not None else people
     found = calibrate(model, result, gold, reference=reference, level=level, seed=seed)
     verdicts = verdicts_of(data, found, question, swapped, lengths or (), time)
-    table = _accuracies(found, data)
+    # The probability that a further verdict is right.
+    ability = {end: found.annotators[f"ability{end}"].values for end in ("", "_low", "_high")}
+    columns = {f"accuracy{end}": values for end, values in ability.items()}
+    number = data.judgements_by(data.judge).astype(int)
+    table = pd.DataFrame({"verdicts": number} | columns)
     if cost:
         table["cost_per_right"] = price / table["accuracy"].clip(lower=1e-9)
     parts = [_biases(verdicts, level, rngs[0])]
@@ -270,13 +274,6 @@ def _notes(
         ends = {"before": row["accuracy_before"], "after": row["accuracy_after"]}
         notes.append(finding("drift", judge=name, p=row["drift_p"], time=row["drift_time"], **ends))
     return tuple(notes)
-
-
-def _accuracies(found: Calibration, data: Judgements) -> pd.DataFrame:
-    """Number of verdicts and probability that a further one is right, by code."""
-    ends = ("", "_low", "_high")
-    columns = {f"accuracy{end}": found.annotators[f"ability{end}"].values for end in ends}
-    return pd.DataFrame({"verdicts": data.judgements_by(data.judge).astype(int)} | columns)
 
 
 def _shares(verdicts: Verdicts, *more: str) -> pd.Series:
