@@ -35,10 +35,6 @@ _POOLED = 2.0
 _FEWEST, _MISTAKES = 10, 3.0
 
 
-Codes = Int[np.ndarray, " item"]
-ClassProbs = Float[np.ndarray, "item true_class"]
-
-
 class NothingShared(DataError):
     """Answers that do not show whether judges err together."""
 
@@ -260,8 +256,8 @@ def dependence(
 def _residuals(
     labels: Labels,
     subject: Int[np.ndarray, " row"],
-    truth: Codes | None,
-    chances: ClassProbs,
+    truth: Int[np.ndarray, " item"] | None,
+    chances: Float[np.ndarray, "item true_class"],
     rng: np.random.Generator,
 ) -> Iterator[tuple[Float[np.ndarray, "answer row"], Float[np.ndarray, " question"]]]:
     """Answers less shares of each judge's other answers to items of a class, known or drawn, and
