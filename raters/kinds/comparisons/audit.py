@@ -25,8 +25,8 @@ from raters.kinds.comparisons import tastes
 from raters.kinds.orders import AnnotatorDraws, OrderCalibration, PerCompetence
 from raters.kinds.sections import shown, ties_of_equals
 from raters.model import Values
+from raters.models.comparisons.contradictions import MOST, information_shares
 from raters.models.comparisons.directions import competences, has_directions
-from raters.models.comparisons.takeover import MOST, information_shares
 from raters.program import Program
 from raters.terms.ties import ties_of, votes_with_ties
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from raters.judgements.comparisons import Comparisons
 from raters.model import Fit
+from raters.models.comparisons.contradictions import open_reversal, takeover
 from raters.models.comparisons.directions import directed_in
 from raters.models.comparisons.pairwise import VoteModel, added
-from raters.models.comparisons.takeover import takeover
 from raters.terms import Competence, Covariates, Guessers, PositionBias, Rewards, Strata, Term
-from raters.terms.competence import Range, Width
+from raters.terms.competence import HIGH, Range, Width
 from raters.terms.ties import TieModel, TiePropensity
 
 # Prior of the spread of the competences: median, and standard deviation of its logarithm. A spread
@@ -118,11 +118,16 @@ class ExtendedBTL(VoteModel):
 
     def fit_warnings(self, data: Comparisons, fit: Fit) -> tuple[str, ...]:
         mirrored = super().fit_warnings(data, fit)
-        # A mean over two mirrored worlds describes neither of them; and the other test knows of
+        # A mean over two mirrored worlds describes neither of them; and the other tests know of
         # rewards and position biases alone.
         if mirrored or self.covariates or self.strata:
             return mirrored
-        return takeover(fit.draws, data.halved())
+        data = data.halved()
+        if self.competence != "signed":
+            spread = Competence(self.competence, self.competence_spread).fixed
+            high = HIGH[self.competence]
+            mirrored = open_reversal(fit.draws, data, self.reward_scale, spread, high)
+        return mirrored or takeover(fit.draws, data)
 
 
 @dataclass(frozen=True)
