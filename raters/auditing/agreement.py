@@ -9,15 +9,16 @@ compare with their results.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 from scipy.special import ndtri
 
-from raters.auditing.disagreement import Answers, Ratio, nominal, ordinal
-from raters.errors import DataError, DataWarning, refuse_data
+from raters.auditing.disagreement import Answers, Ratio, nominal, of_class, ordinal, scored
+from raters.errors import DataError, DataWarning, refuse, refuse_data
 from raters.errors.validation import checked, share
 from raters.judgements import Comparisons
 from raters.judgements.base import Judgements
@@ -25,9 +26,14 @@ from raters.judgements.counts import mean_ranks, numbers_tied, ordered_pairs, ra
 from raters.judgements.names import plural, shorten
 from raters.judgements.rankings import Rankings
 
+#: How far apart two classes are.
+Metric = Literal["nominal", "ordinal", "interval"]
+
 
 @checked
-def agreement(data: Judgements, *, level: float = 0.9) -> pd.DataFrame:
+def agreement(
+    data: Judgements, *, level: float = 0.9, metric: Metric | None = None, by_class: bool = False
+) -> pd.DataFrame:
     r"""Measure the agreement of the annotators, as a share and corrected for chance.
 
     Parameters
@@ -40,6 +46,12 @@ def agreement(data: Judgements, *, level: float = 0.9) -> pd.DataFrame:
         their answers, and is not compared with themselves.
     level : float
         Coverage of the intervals.
+    metric : {"nominal", "ordinal", "interval"}, optional
+        Distance of two classes in Krippendorff's α: any two are equally far apart, whatever the
+        order of the classes; classes have the order of `Labels.classes`; or they are numbers. By
+        default nominal, and of `Ratings` ordinal.
+    by_class : bool
+        Measure the agreement on each class against the rest.
 
     Returns
     -------
@@ -47,14 +59,18 @@ def agreement(data: Judgements, *, level: float = 0.9) -> pd.DataFrame:
         A row for each statistic, ``observed_agreement`` (a share; also called percent agreement),
         ``krippendorff_alpha``, ``fleiss_kappa`` and ``gwet_ac1``, with columns ``estimate``,
         ``low`` and ``high`` (a confidence interval), ``items`` (the number of items used) and
-        ``items_left_out`` (the number with answers by fewer than two annotators). Of `Ratings`,
-        whose levels have an order, rows for observed agreement and α alone.
+        ``items_left_out`` (the number with answers by fewer than two annotators). With another
+        metric than ``"nominal"`` a row for α alone, and of `Ratings` by default also one for
+        observed agreement.
+
+        With `by_class`, rows for each class (index ``class``, ``statistic``), among them
+        ``specific_agreement``, and a column ``share``, the share of the class among the answers.
 
     Raises
     ------
     DataError
         When no question has answers by two annotators; when the answers are neither names nor
-        sides of a pair.
+        sides of a pair, or without the numbers or the order that `metric` asks for.
 
     Notes
     -----
@@ -79,11 +95,20 @@ def agreement(data: Judgements, *, level: float = 0.9) -> pd.DataFrame:
     :math:`r_{ic} / r_i` over items, and :math:`q` is the number of classes, including those
     without labels. Both terms use the same items.
 
-    **Ratings.** Levels have an order, and the disagreement of two ratings c and k is
-    :math:`\delta_{ck}^2` in both terms of α, with the difference of the mean ranks of the two
-    levels among all ratings,
+    **Distances.** With classes at a distance, the disagreement of two labels c and k is
+    :math:`\delta_{ck}^2` in both terms of α,
 
-    .. math:: \delta_{ck} = \sum_{g=c}^{k} n_g - \frac{n_c + n_k}{2}.
+    .. math:: \delta_{ck} = x_c - x_k \text{ (interval)}, \qquad
+        \delta_{ck} = \sum_{g=c}^{k} n_g - \frac{n_c + n_k}{2} \text{ (ordinal)},
+
+    with :math:`x_c` the number that is the name of class c. The second is the difference of the
+    mean ranks of the two classes among all labels. With two classes the three metrics are equal.
+
+    **Each class.** The statistics are those of labels of two classes, this one and the rest. Of a
+    rare class observed agreement is always high; specific agreement is the probability that another
+    annotator gives the class, given that one did,
+
+    .. math:: S_c = \frac{\sum_i r_{ic} (r_{ic} - 1) / (r_i - 1)}{\sum_i r_{ic}}.
 
     **Comparisons.** Two annotators answered the same question if they compared the same two items,
     in the same order where the order of presentation is known (``votes.ordered``), with the same
@@ -104,9 +129,10 @@ def agreement(data: Judgements, *, level: float = 0.9) -> pd.DataFrame:
 
     References
     ----------
-    Fleiss (1971), Psychological Bulletin 76, 378–382; Gwet (2008), British Journal of Mathematical
-    and Statistical Psychology 61, 29–48; Gwet (2014), Handbook of Inter-Rater Reliability;
-    Krippendorff (2011), Computing Krippendorff's alpha-reliability.
+    Fleiss (1971), Psychological Bulletin 76, 378–382; Cicchetti and Feinstein (1990), Journal of
+    Clinical Epidemiology 43, 551–558; Gwet (2008), British Journal of Mathematical and Statistical
+    Psychology 61, 29–48; Gwet (2014), Handbook of Inter-Rater Reliability; Krippendorff (2011),
+    Computing Krippendorff's alpha-reliability.
 
     Examples
     --------
@@ -122,23 +148,17 @@ def agreement(data: Judgements, *, level: float = 0.9) -> pd.DataFrame:
     fleiss_kappa            0.55  0.45  0.64     45               0
     gwet_ac1                0.62  0.52  0.70     45               0
 
-    >>> ratings = rt.datasets.anesthesia("ratings")
-    >>> print(rt.agreement(ratings).round(2).to_string(index_names=False))
+    >>> print(rt.agreement(labels, metric="ordinal").round(2).to_string(index_names=False))
                         estimate   low  high  items  items_left_out
-    observed_agreement      0.73  0.66  0.78     45               0
-    krippendorff_alpha      0.80  0.71  0.86     45               0
+    krippendorff_alpha      0.79  0.69  0.86     45               0
+    >>> each = rt.agreement(labels, by_class=True)["estimate"].unstack("statistic")
+    >>> each["specific_agreement"].round(2).to_dict()
+    {1: 0.86, 2: 0.68, 3: 0.41, 4: 0.51}
     """
     share("level", level)
-    if not isinstance(data, Judgements) or not is_measurable(data) or not data.has_answers:
-        expected = "give answers that are names, sides of pairs or orders, as rt.Labels"
-        refuse_data("data", data, "has no answers that can be equal", expected)
     if isinstance(data, Rankings):
-        data = data.unpadded()
-        number = np.asarray(data.weight)[_most_frequent(data)].sum()
-        tables = [pair_agreement(data, level)]
-        if number >= max(2, _OF_ONE_SET * data.num_rankings):
-            tables.append(kendall_w(data, level))
-        return pd.concat(tables)
+        return _of_rankings(data, level, metric, by_class)
+    _check(data, metric, by_class)
     if isinstance(data, Comparisons) and data.exchangeable:  # Chance is that of two sides.
         data = data.halved()
     answers = Answers.of(data)
@@ -153,18 +173,22 @@ def agreement(data: Judgements, *, level: float = 0.9) -> pd.DataFrame:
             " one order of presentation if that is known"
         )
     answers = answers.of_questions(used)
-    num_used, statistics = int(used.sum()), nominal(answers)
-    if data.answer_scale == "ordinal":
-        observed = statistics["observed_agreement"]
-        statistics = {"observed_agreement": observed, "krippendorff_alpha": ordinal(answers)}
-    table = _table(statistics, level)
+    classes, num_used = _classes(data), int(used.sum())
+    if by_class:
+        tables = {}
+        for code, name in enumerate(classes):
+            statistics, of_all = of_class(answers.against_the_rest(code))
+            tables[name] = _table(statistics, level).assign(share=of_all)
+        table = pd.concat(tables, names=["class"])
+    else:
+        table = _table(_statistics(answers, data, metric), level)
     if num_used == 1:
         text = f"one {unit} has answers by two {plural(data.judge)} or more"
         warnings.warn(f"{text}; an interval takes two (NaN)", DataWarning, stacklevel=3)
     if undefined := [name for name, value in table["estimate"].items() if np.isnan(value)]:
         warnings.warn(
             f"agreement by chance is certain where all {num_used:,} {unit}(s) have answers of one"
-            f" class: {shorten(undefined)} (NaN)",
+            f" class, and not defined for a class that nobody gave: {shorten(undefined)} (NaN)",
             DataWarning,
             stacklevel=3,
         )
@@ -177,11 +201,72 @@ def is_measurable(data: Judgements) -> bool:
     return data.answer in data.axes or data.pair is not None or isinstance(data, Rankings)
 
 
+def _classes(data: Judgements) -> Sequence[Any]:
+    """Names of the answers, in the order of their codes."""
+    if data.answer in data.axes:
+        return data.coords[data.axes[data.answer]]
+    return ("second", "tie", "first") if len(data.answers()) > 2 else ("second", "first")
+
+
 def _table(statistics: Mapping[str, Ratio], level: float) -> pd.DataFrame:
     """Estimates and intervals, a row for each statistic."""
     rows = {name: (1 - ratio.value, *ratio.interval(level)) for name, ratio in statistics.items()}
     table = pd.DataFrame(rows, index=["estimate", "low", "high"]).T
     return table.rename_axis("statistic")
+
+
+def _statistics(answers: Answers, data: Judgements, metric: Metric | None) -> dict[str, Ratio]:
+    """Statistics under a metric."""
+    if metric is None and data.answer_scale == "ordinal":
+        observed = nominal(answers)["observed_agreement"]
+        return {"observed_agreement": observed, "krippendorff_alpha": ordinal(answers)}
+    if metric in (None, "nominal"):
+        return nominal(answers)
+    classes = _classes(data)
+    number = pd.to_numeric(pd.Series(classes, dtype=object), errors="coerce").to_numpy(float)
+    if metric == "interval":
+        if not np.isfinite(number).all():
+            problem = "are no numbers, which metric='interval' takes differences of"
+            expected = "name the classes by numbers, or take the order of the classes alone"
+            refuse_data("classes", list(classes), problem, expected, instead="metric='ordinal'")
+        return {"krippendorff_alpha": scored(answers, number)}
+    if data.answer_scale != "ordinal":
+        _check_order(list(classes), number)
+    return {"krippendorff_alpha": ordinal(answers)}
+
+
+def _check_order(classes: list[Any], number: Float[np.ndarray, " class"]) -> None:
+    """Raise for numbers in another order than by size; warn of the order of the alphabet."""
+    step, names = np.diff(number), list(map(str, classes))
+    if np.isfinite(number).all():
+        if not ((step >= 0).all() or (step <= 0).all()):
+            problem = "are numbers in an order that is not theirs"
+            expected = "name the classes from the lowest to the highest when the table is read"
+            instead = "rt.Labels.from_frame(..., classes=[...])"
+            refuse_data("classes", classes, problem, expected, instead=instead)
+    elif len(names) > 2 and names == sorted(names) and max(map(len, names)) > 1:
+        warnings.warn(
+            f"the order of the classes is that of the alphabet, {' < '.join(names[:6])}; where"
+            " another is meant, name them from the lowest to the highest when the table is read:"
+            " classes=[...]",
+            DataWarning,
+            stacklevel=5,
+        )
+
+
+def _check(data: Any, metric: str | None, by_class: bool) -> None:
+    """Raise unless these are answers that can be compared, in the way that is asked for."""
+    if not isinstance(data, Judgements) or not is_measurable(data) or not data.has_answers:
+        expected = "give answers that are names or sides of pairs, as rt.Labels and rt.Comparisons"
+        refuse_data("data", data, "has no answers that can be equal", expected)
+    name, value = ("by_class", True) if by_class else ("metric", metric)
+    if data.answer not in data.axes and (by_class or metric not in (None, "nominal")):
+        problem = "has no effect on pairs, of which there are two answers"
+        expected = "leave it out, or read ties as an answer of their own, with rt.Labels"
+        refuse(name, value, problem, expected)
+    if by_class and metric not in (None, "nominal"):
+        problem = "has no effect where each class stands against the rest"
+        refuse("metric", metric, problem, "leave out one of metric and by_class")
 
 
 # ---------------------------------------------------------------- rankings
@@ -191,6 +276,24 @@ PerOne = Float[np.ndarray, " one"]
 
 # Share of the rankings that are of one set of items from which on W is given.
 _OF_ONE_SET = 0.1
+
+
+def _of_rankings(
+    rankings: Rankings, level: float, metric: str | None, by_class: bool
+) -> pd.DataFrame:
+    """Table of `pair_agreement`, and of `kendall_w` where a tenth of the rankings are of one set of
+    items, for `raters.agreement`, whose options have no meaning for rankings."""
+    if by_class or metric not in (None, "nominal"):
+        name, value = ("by_class", True) if by_class else ("metric", metric)
+        problem = "has no effect on rankings, whose agreement is that on pairs, and Kendall's W"
+        refuse(name, value, problem, "leave it out")
+    if rankings.place is None:
+        raise DataError("these rankings have no outcomes, so there is no agreement to measure")
+    on_pairs, data = pair_agreement(rankings, level), rankings.unpadded()
+    number = np.asarray(data.weight)[_most_frequent(data)].sum()
+    if number < max(2, _OF_ONE_SET * data.num_rankings):
+        return on_pairs
+    return pd.concat([on_pairs, kendall_w(data, level)])
 
 
 def pair_agreement(rankings: Rankings, level: float) -> pd.DataFrame:

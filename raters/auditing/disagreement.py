@@ -56,6 +56,14 @@ class Answers:
             question, self.label[keep], cell, self.share[keep], self.num_classes, self.exchangeable
         )
 
+    def against_the_rest(self, label: int) -> Answers:
+        """Put all classes but one together."""
+        key, inverse = np.unique(self.cell * 2 + (self.label == label), return_inverse=True)
+        cell, is_label = np.divmod(key, 2)
+        question = np.zeros(len(key), np.int64)
+        question[inverse] = self.question
+        return Answers(question, is_label, cell, np.bincount(inverse, self.share), 2)
+
 
 @dataclass(frozen=True)
 class Ratio:
@@ -64,6 +72,7 @@ class Ratio:
     disagreement: float
     chance: float
     influence: PerQuestion
+    largest: float
 
     @classmethod
     def of(
@@ -73,6 +82,7 @@ class Ratio:
         chance: float,
         chance_influence: PerQuestion | float = 0.0,
         further: PerQuestion | float = 0.0,
+        largest: float | None = None,
     ) -> Ratio:
         """Compute D and the influences from each question's disagreement and weight."""
         mean = float(np.mean(weight * disagree))
@@ -80,7 +90,7 @@ class Ratio:
         chance = chance if chance > _ROUNDING else np.nan
         own = weight * (disagree - mean) + further
         influence = (own - mean / chance * chance_influence) / chance
-        return cls(mean, chance, influence)
+        return cls(mean, chance, influence, 1 / chance if largest is None else largest)
 
     @property
     def value(self) -> float:
@@ -92,15 +102,15 @@ class Ratio:
         num_questions = len(self.influence)
         if num_questions == 1 or np.isnan(self.chance):
             return np.nan, np.nan
-        unseen, largest = 1 - ((1 - level) / 2) ** (1 / num_questions), 1 / self.chance
+        unseen = 1 - ((1 - level) / 2) ** (1 / num_questions)
         if self.disagreement < _ROUNDING:
-            return 1 - unseen * largest, 1.0
+            return 1 - min(unseen / self.chance, self.largest), 1.0
         error = np.sqrt(np.sum(self.influence**2) / (num_questions * (num_questions - 1)))
         spread = np.exp(stdtrit(num_questions - 1, (1 + level) / 2) * error / self.value)
         least = self.value / spread
-        if self.value > largest - _ROUNDING:
-            least = min(least, (1 - unseen) * largest)
-        return 1 - min(self.value * spread, largest), 1 - least
+        if self.value > self.largest - _ROUNDING:
+            least = min(least, (1 - unseen) * self.largest)
+        return 1 - min(self.value * spread, self.largest), 1 - least
 
 
 # ---------------------------------------------------------------- classes as names
@@ -153,15 +163,44 @@ def nominal(answers: Answers) -> dict[str, Ratio]:
     }
 
 
-# ---------------------------------------------------------------- classes in an order
+def of_class(answers: Answers) -> tuple[dict[str, Ratio], float]:
+    """Compute the statistics of one class against the rest."""
+    num_raters = answers.num_raters
+    by_answers = num_raters / num_raters.mean()
+    of_question = (
+        np.bincount(answers.question, answers.share * answers.label, len(num_raters)) / num_raters
+    )
+    share = float(np.mean(by_answers * of_question))
+    ratios = nominal(answers)
+    specific = Ratio.of(
+        _disagreements(answers),
+        by_answers,
+        2 * share,
+        2 * by_answers * (of_question - share),
+        largest=1.0,
+    )
+    observed = ratios.pop("observed_agreement")
+    return {"observed_agreement": observed, "specific_agreement": specific} | ratios, share
+
+
+# ---------------------------------------------------------------- classes with distances
+
+
+def scored(answers: Answers, score: PerClass) -> Ratio:
+    """Compute Krippendorff's α for classes at the given distances (interval)."""
+    used = score[np.unique(answers.label)]
+    width = float(np.ptp(used)) or 1.0
+    return _alpha(answers, (score - used.min()) / width, ranks=False)
 
 
 def ordinal(answers: Answers) -> Ratio:
-    """Compute Krippendorff's α for classes of which the order alone is known: the disagreement is
-    the squared difference of mean ranks, which depend on the answers."""
-    size = answers.num_classes
-    share = np.bincount(answers.label, answers.share, size) / answers.share.sum()
-    score = np.cumsum(share) - share / 2
+    """Compute Krippendorff's α for classes of which the order alone is known."""
+    share = np.bincount(answers.label, answers.share, answers.num_classes) / answers.share.sum()
+    return _alpha(answers, np.cumsum(share) - share / 2, ranks=True)
+
+
+def _alpha(answers: Answers, score: PerClass, *, ranks: bool) -> Ratio:
+    """α with the squared difference of scores; those of ranks depend on the answers."""
     num_raters = answers.num_raters
     num_answers, by_answers = num_raters.sum(), num_raters / num_raters.mean()
     values = score[answers.label]
@@ -179,6 +218,10 @@ def ordinal(answers: Answers) -> Ratio:
     chance = float(2 * between / (num_answers * (num_answers - 1)))
     spread = squares / num_raters - mean_square - 2 * mean * (total / num_raters - mean)
     chance_influence = 2 * finite * by_answers * spread
+    if not ranks:
+        return Ratio.of(disagree, by_answers, chance, chance_influence)
+    size = answers.num_classes
+    share = np.bincount(answers.label, answers.share, size) / num_answers
     # Mean score of the other annotators, summed over the answers of each class.
     others = answers.share * (total[answers.question] - of_cell)
     others = others / (num_raters[answers.question] - 1)

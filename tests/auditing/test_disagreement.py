@@ -1,5 +1,5 @@
-"""Agreement of ratings and of comparisons: against published numbers, the `krippendorff` package,
-and counts by enumeration."""
+"""Agreement with distances of classes, on each class, and of comparisons: against published
+numbers, the `krippendorff` package, and counts by enumeration."""
 
 from __future__ import annotations
 
@@ -12,35 +12,55 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.auditing.disagreement import Answers, nominal, ordinal
+from raters.auditing.disagreement import Answers, nominal, of_class, ordinal, scored
+from raters.errors import DataError, DataWarning
 from tests import hand
-from tests.auditing.test_agreement import FIVE, FOUR, THREE, labels_of, repeated, rows_of
+from tests.auditing.test_agreement import FIVE, FLEISS, FOUR, THREE, labels_of, repeated, rows_of
+from tests.refusals import raises_about
 
 
-def answers_of(labels: rt.Labels) -> Answers:
-    answers = Answers.of(labels)
-    return answers.of_questions(answers.num_raters >= 2)
-
-
-def alpha(labels: rt.Labels) -> float:
-    """Krippendorff's α of classes in their order."""
-    return 1 - ordinal(answers_of(labels)).value
+def alpha(labels: rt.Labels, metric: str) -> float:
+    return float(rt.agreement(labels, metric=metric).loc["krippendorff_alpha", "estimate"])
 
 
 # ---------------------------------------------------------------- published numbers, and a library
 
 
-def test_published_alpha():
-    # Krippendorff (2011), four observers, section E.
-    assert alpha(labels_of(rows_of(FOUR))) == pytest.approx(0.815, abs=5e-4)
+@pytest.mark.parametrize(
+    ("texts", "metric", "value"),
+    [
+        # Krippendorff (2011), four observers, sections C and E.
+        (FOUR, "nominal", 0.743),
+        (FOUR, "ordinal", 0.815),
+        (FOUR, "interval", 0.849),
+        (THREE, "interval", 0.811),  # Wikipedia, "Krippendorff's alpha"
+    ],
+)
+def test_published_alphas(texts, metric, value):
+    assert alpha(labels_of(rows_of(texts)), metric) == pytest.approx(value, abs=5e-4)
 
 
 # krippendorff 0.9.0, alpha(reliability_data, level_of_measurement), to 12 digits.
 @pytest.mark.parametrize(
-    ("texts", "of_order"), [(FOUR, 0.815387503755), (THREE, 0.806721419941), (FIVE, 0.768685159486)]
+    ("texts", "of_order", "of_numbers"),
+    [
+        (FOUR, 0.815387503755, 0.849107142857),
+        (THREE, 0.806721419941, 0.810844892812),
+        (FIVE, 0.768685159486, 0.771864808776),
+    ],
 )
-def test_alphas_are_those_of_the_library(texts, of_order):
-    assert alpha(labels_of(rows_of(texts))) == pytest.approx(of_order, abs=1e-11)
+def test_alphas_are_those_of_the_library(texts, of_order, of_numbers):
+    labels = labels_of(rows_of(texts))
+    assert alpha(labels, "ordinal") == pytest.approx(of_order, abs=1e-11)
+    assert alpha(labels, "interval") == pytest.approx(of_numbers, abs=1e-11)
+
+
+def test_published_agreement_on_each_class():
+    """Fleiss (1971), Table 2: κ of each diagnosis; as given by `kappam.fleiss(diagnoses,
+    detail=TRUE)` of the R package irr."""
+    table = rt.agreement(labels_of(rows_of(FLEISS)), by_class=True)
+    kappa = table["estimate"].unstack("statistic")["fleiss_kappa"]
+    assert kappa.tolist() == pytest.approx([0.245, 0.245, 0.520, 0.471, 0.566], abs=5e-4)
 
 
 # ---------------------------------------------------------------- by enumeration
@@ -85,7 +105,29 @@ def test_distances_by_enumeration(seed):
         low, high = sorted((c, k))
         return (number[low : high + 1].sum() - (number[c] + number[k]) / 2) ** 2
 
-    assert alpha(labels) == pytest.approx(enumerated(rows, by_rank))
+    assert alpha(labels, "ordinal") == pytest.approx(enumerated(rows, by_rank))
+    values = dataclasses.replace(labels, classes=(1, 2, 7))
+    between = enumerated(rows, lambda c, k: (values.classes[c] - values.classes[k]) ** 2)
+    assert alpha(values, "interval") == pytest.approx(between)
+
+
+def test_specific_agreement_by_enumeration():
+    """Of those who give a class, the share of the others at the item who give it too."""
+    rows = rows_of(FIVE)
+    table = rt.agreement(labels_of(rows), by_class=True)["estimate"]
+    for code in range(4):
+        pairs = [
+            c == code
+            for (i, k, own), (j, m, c) in itertools.permutations(rows, 2)
+            if i == j and k != m and own == code
+        ]
+        weights = [
+            1 / (sum(i == j for j, _, _ in rows) - 1)
+            for (i, k, own), (j, m, _) in itertools.permutations(rows, 2)
+            if i == j and k != m and own == code
+        ]
+        expected = np.average(pairs, weights=weights)
+        assert table[code, "specific_agreement"] == pytest.approx(expected)
 
 
 # ---------------------------------------------------------------- intervals
@@ -102,8 +144,14 @@ def crowd(rng: np.random.Generator, items: int) -> rt.Labels:
 
 def ratios(labels: rt.Labels) -> dict:
     """Ratios of all statistics."""
-    answers = answers_of(labels)
-    return nominal(answers) | {"ordinal": ordinal(answers)}
+    answers = Answers.of(labels)
+    answers = answers.of_questions(answers.num_raters >= 2)
+    of_two, _ = of_class(answers.against_the_rest(1))
+    return nominal(answers) | {
+        "ordinal": ordinal(answers),
+        "interval": scored(answers, np.arange(4.0)),
+        "specific": of_two["specific_agreement"],
+    }
 
 
 def test_the_errors_are_those_of_the_jackknife():
@@ -117,6 +165,25 @@ def test_the_errors_are_those_of_the_jackknife():
         jackknife = math.sqrt((len(keep) - 1) * np.var(values))
         error = math.sqrt(np.sum(ratio.influence**2) / (len(keep) * (len(keep) - 1)))
         assert error == pytest.approx(jackknife, rel=0.03), name
+
+
+# ---------------------------------------------------------------- order and numbers
+
+
+def test_the_order_of_the_classes():
+    labels = labels_of(rows_of(FIVE))
+    down = dataclasses.replace(labels, classes=(4, 3, 2, 1))
+    assert alpha(down, "ordinal") == alpha(labels, "ordinal")
+    with raises_about(DataError, "classes"):
+        rt.agreement(dataclasses.replace(labels, classes=(1, 10, 2, 3)), metric="ordinal")
+    with pytest.warns(DataWarning, match="that of the alphabet, fair < good < none < poor; where"):
+        rt.agreement(
+            dataclasses.replace(labels, classes=("fair", "good", "none", "poor")), metric="ordinal"
+        )
+    named = dataclasses.replace(labels, classes=("none", "poor", "fair", "good"))
+    assert alpha(named, "ordinal") == alpha(labels, "ordinal")
+    grades = dataclasses.replace(labels, classes=("A", "B", "C", "D"))
+    assert alpha(grades, "ordinal") == alpha(labels, "ordinal")
 
 
 # ---------------------------------------------------------------- comparisons

@@ -17,9 +17,11 @@ from raters.model import Fit
 from tests import hand
 from tests.hostile.table import (
     NO_COUNT,
+    NO_FLAG,
     NO_OBJECT,
     NO_SEED,
     NO_SHARE,
+    NO_TEXT,
     TABLE,
     THING,
     check_refused,
@@ -69,6 +71,7 @@ AUDITS = [
         ),
     ),
     *rows(REPORT.save, {}, SettingError, path=(None, 3, [], "page", "page.pdf")),
+    *rows(rt.agreement, {"data": LABELS}, SettingError, metric=NO_TEXT[1:], by_class=NO_FLAG),
 ]
 
 FIGURES = [

@@ -17,28 +17,23 @@ from tests.auditing.test_agreement import labels_of
 SEED = st.integers(0, 2**32 - 1)
 CELL = st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(0, 2))
 LABELS = st.lists(CELL, min_size=2, max_size=40)
-KIND = st.sampled_from([rt.Labels, rt.Ratings])
 VOTE = st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(0, 3), st.integers(0, 2))
 VOTES = st.lists(VOTE, min_size=2, max_size=40)
 
 
-def measured(data) -> np.ndarray:
+def measured(data, **options) -> np.ndarray:
     """The table as numbers."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)
-            table = rt.agreement(data)
+            table = rt.agreement(data, **options)
     except DataError:
         assume(False)
     return table.to_numpy(float)
 
 
-def labels_from(rows, kind: type = rt.Labels) -> rt.Labels | rt.Ratings:
-    labels = labels_of(rows, num_items=6, num_classes=3)
-    if kind is rt.Labels:
-        return labels
-    columns = {"item": "item", "annotator": "annotator", "rating": "label"}
-    return rt.Ratings.from_frame(labels.to_frame(), **columns, levels=range(3))
+def labels_from(rows) -> rt.Labels:
+    return labels_of(rows, num_items=6, num_classes=3)
 
 
 def votes_from(rows, *, ordered: bool) -> rt.Comparisons:
@@ -57,13 +52,13 @@ def votes_from(rows, *, ordered: bool) -> rt.Comparisons:
 
 
 @settings(max_examples=60, deadline=None)
-@given(LABELS, SEED, KIND)
-def test_the_order_of_rows_items_and_annotators_has_no_effect(rows, seed, kind):
+@given(LABELS, SEED, st.sampled_from(["nominal", "ordinal", "interval"]))
+def test_the_order_of_rows_items_and_annotators_has_no_effect(rows, seed, metric):
     rng = np.random.default_rng(seed)
     other = rng.permutation(np.array(rows))
     other[:, 0] = rng.permutation(6)[other[:, 0]]
     other[:, 1] = rng.permutation(4)[other[:, 1]]
-    one, two = (measured(labels_from(part, kind)) for part in (rows, other))
+    one, two = (measured(labels_from(part), metric=metric) for part in (rows, other))
     np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-9)
 
 
@@ -76,12 +71,15 @@ def test_renaming_the_classes_permutes_their_agreement(rows, seed):
     np.testing.assert_allclose(
         measured(labels_from(rows)), measured(labels_from(other)), rtol=1e-9, atol=1e-9
     )
+    one, two = (measured(labels_from(part), by_class=True) for part in (rows, other))
+    shape = (3, -1, one.shape[1])
+    np.testing.assert_allclose(one.reshape(shape), two.reshape(shape)[order], rtol=1e-9, atol=1e-9)
 
 
 @settings(max_examples=60, deadline=None)
-@given(LABELS, KIND)
-def test_an_estimate_lies_in_its_interval_and_below_1(rows, kind):
-    estimate, low, high = measured(labels_from(rows, kind))[:, :3].T
+@given(LABELS, st.sampled_from(["nominal", "ordinal", "interval"]))
+def test_an_estimate_lies_in_its_interval_and_below_1(rows, metric):
+    estimate, low, high = measured(labels_from(rows), metric=metric)[:, :3].T
     known = ~np.isnan(low)
     assert (estimate[known] <= 1 + 1e-9).all()
     assert (low[known] <= estimate[known] + 1e-9).all()
