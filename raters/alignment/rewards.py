@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from raters.alignment.checks import as_array, refuse_shape
@@ -69,7 +68,12 @@ def type_rewards(
         keep = np.random.default_rng(seed).choice(len(reward), draws, replace=False)
         reward = reward[np.sort(keep)]
     if site == "coefficient":
-        table = _features(features, reward.shape[-1])
+        size = reward.shape[-1]
+        given, such = () if features is None else features, f"np.zeros((1, 2, {size}))"
+        table = as_array("features", given, such)
+        if table.ndim != 3 or table.shape[-1] != size:
+            expected = f"give those of each response to each prompt, as (prompt, response, {size})"
+            refuse_shape("features", table, expected)
         reward = np.einsum("xyf,skf->skxy", table, reward)
         dims = ["draw", "type", "prompt", "response"]
     elif features is not None:
@@ -80,13 +84,3 @@ def type_rewards(
     centred = xr.DataArray(reward - reward.mean(-1, keepdims=True), dims=dims)
     named = site != "coefficient" and rest[0] in drawn.coords
     return centred.assign_coords(response=drawn[rest[0]].values) if named else centred
-
-
-def _features(given: ArrayLike | None, size: int) -> Float[np.ndarray, "prompt response feature"]:
-    """Features of the responses, checked."""
-    such = f"np.zeros((1, 2, {size}))"
-    table = as_array("features", () if given is None else given, such)
-    if table.ndim != 3 or table.shape[-1] != size:
-        expected = f"give those of each response to each prompt, as (prompt, response, {size})"
-        refuse_shape("features", table, expected)
-    return table

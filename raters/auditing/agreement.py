@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float, Int
-from scipy.sparse import csr_array
+from jaxtyping import Bool, Float
 from scipy.special import ndtri
 
 from raters.auditing.disagreement import Answers, Ratio, nominal, of_class, ordinal, scored
@@ -310,22 +309,20 @@ def pair_agreement(rankings: Rankings, level: float) -> pd.DataFrame:
     left = both.sum() - 2 * both[took_part]
     without = (alike.sum() - 2 * alike[took_part])[left > 0] / left[left > 0]
     used = int(np.asarray(data.weight)[shared].sum())
-    estimate, reach = alike.sum() / both.sum(), _reach(without, np.ones(len(without)), level)
-    return _row("observed_agreement", estimate, reach, used, data.num_rankings)
+    estimate, each = alike.sum() / both.sum(), np.ones(len(without))
+    return _row("observed_agreement", estimate, without, each, level, used, data.num_rankings)
 
 
-def _reach(without: PerOne, count: PerOne, level: float) -> float:
-    """Half the width of an interval by the jackknife, from a statistic's values without each."""
-    number = count.sum()
-    if number <= 2:
-        return np.nan
-    mean = (count @ without) / number
-    deviation = np.sqrt((number - 1) / number * (count @ (without - mean) ** 2))
-    return float(ndtri((1 + level) / 2) * deviation)
-
-
-def _row(name: str, estimate: float, reach: float, used: int, total: int) -> pd.DataFrame:
-    """A statistic with its interval, and the rankings it is of."""
+def _row(
+    name: str, estimate: float, without: PerOne, count: PerOne, level: float, used: int, total: int
+) -> pd.DataFrame:
+    """A statistic with its interval by the jackknife, from its values without each, and the
+    rankings it is of."""
+    number, reach = count.sum(), np.nan
+    if number > 2:
+        mean = (count @ without) / number
+        deviation = np.sqrt((number - 1) / number * (count @ (without - mean) ** 2))
+        reach = float(ndtri((1 + level) / 2) * deviation)
     row = {
         "estimate": estimate,
         "low": np.clip(estimate - reach, 0, 1),
@@ -362,16 +359,10 @@ def kendall_w(rankings: Rankings, level: float) -> pd.DataFrame:
     place, count = np.asarray(data.place)[rows][:, there], np.asarray(data.weight, float)[rows]
     rank, left = mean_ranks(place, np.ones(place.shape, bool)), (place == 0).sum(1).astype(float)
     tied, number = left**3 - left + (numbers_tied(place) ** 2.0 - 1).sum(1), count.sum()
-    if number < 2 or rank.shape[1] < 2:
-        raise DataError(
-            "no two rankings are of the same items, so there is no agreement to measure; let a"
-            " random part of the items be ranked by two annotators or more"
-        )
     total, ties = count @ rank, count @ tied
     estimate = float(_w(total, ties, number))
     without = _w(total - rank, ties - tied, number - 1)
-    reach = _reach(without, count, level)
-    return _row("kendall_w", estimate, reach, int(number), rankings.num_rankings)
+    return _row("kendall_w", estimate, without, count, level, int(number), data.num_rankings)
 
 
 def _w(total: Float[np.ndarray, "*row item"], ties: np.ndarray, number: float) -> np.ndarray:
@@ -387,33 +378,3 @@ def _most_frequent(data: Rankings) -> Bool[np.ndarray, " ranking"]:
     """Return the rankings of the most frequent set of items."""
     sets = ranks([np.asarray(data.offered)])
     return np.asarray(sets == np.bincount(sets, np.asarray(data.weight)).argmax())
-
-
-# ---------------------------------------------------------------- pairs of annotators
-
-
-class Pairwise(NamedTuple):
-    """Agreement of each pair of annotators."""
-
-    share: Float[np.ndarray, "annotator annotator"]
-    common: Int[np.ndarray, "annotator annotator"]
-
-
-def pairwise(data: Judgements, who: Int[np.ndarray, " annotator"]) -> Pairwise:
-    """Measure the agreement of each pair of annotators."""
-    judge, *tallies, weight = data.tallies()
-    place = pd.Index(who).get_indexer(judge)
-    keep = (place >= 0) & (weight > 0)
-    annotator, question, answer, weight = (column[keep] for column in (place, *tallies, weight))
-    question = np.unique(question, return_inverse=True)[1]
-    num_questions, num_answers = (int(codes.max(initial=0)) + 1 for codes in (question, answer))
-    asked, inverse = np.unique(annotator * num_questions + question, return_inverse=True)
-    share = weight / np.bincount(inverse, weight)[inverse]
-    cells, ones = (annotator, question * num_answers + answer), np.ones(len(asked))
-    shares = csr_array((share, cells), shape=(len(who), num_questions * num_answers))
-    answered = csr_array((ones, np.divmod(asked, num_questions)), shape=(len(who), num_questions))
-    same = (shares @ shares.T).toarray()
-    common = np.rint((answered @ answered.T).toarray()).astype(int)
-    np.fill_diagonal(common, 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return Pairwise(np.where(common > 0, same / common, np.nan), common)

@@ -19,6 +19,7 @@ from raters.auditing.settling import Settling, settling
 from raters.auditing.truth.anchor_check import JudgeComparison, difference
 from raters.auditing.truth.calibration import Anchor, Calibration, calibrated, check_crowd
 from raters.auditing.verdicts import VERDICTS, Costs, decided, enough, rule
+from raters.auditing.words import worded
 from raters.errors import DataWarning, SettingError, refuse
 from raters.errors.validation import checked, finite, positive, share, whole
 from raters.fitting.fit import fit
@@ -27,7 +28,7 @@ from raters.fitting.result import check_data, check_several, draws_of, identity_
 from raters.inference import Backend
 from raters.judgements.base import Judgements
 from raters.judgements.display import Tabled, isolated
-from raters.judgements.names import plural, shorten
+from raters.judgements.names import plural
 from raters.kinds import AuditLimits, Quantities, kind_of
 from raters.model import Model
 from raters.program import Program, models_of
@@ -191,11 +192,7 @@ class Audit(Tabled):
         lines = [self.anchor.sentence, *(f"In doubt: {doubt}." for doubt in self.anchor.doubts)]
         lines += [frame[shown].round(3).to_string(), self.rule]
         if self.items is not None:
-            wrong = f"{self.expected_wrong:.1f} of {self.items.sizes['item']}"
-            if self.wrong_interval is not None:
-                low, high = self.wrong_interval
-                wrong += f" ({self.level:.0%} interval {low:.0f} to {high:.0f})"
-            lines.append(f"Expected wrong item labels: {wrong}.")
+            lines.append(worded("wrong_labels", a=self))
         if self.flagged:
             lines.append(f"Expected share of wrong drops: {self.wrong_drops:.1%}.")
         checked = self.anchor_check
@@ -477,10 +474,6 @@ def _of_several_kinds(
     )
 
 
-# Columns that the table of all has as a mean over the parts, and for each part.
-_REPEATED = ("p_adversarial", "p_below")
-
-
 def judged_parts(program: Program[Any]) -> tuple[str, ...]:
     """Parts whose model tells judges apart, of kinds in which somebody can be right or wrong."""
     judges = {program.axis_name(name, one.data.judge) for name, one in program.parts.items()}
@@ -514,25 +507,17 @@ def combined(
 ) -> tuple[xr.Dataset, str]:
     """Table with one verdict on each judge, and the rule behind it."""
     number = np.stack([one.table["judgements"].values for one in audits.values()])
-    total = number.sum(0)
-    share = number / np.maximum(total, 1)
-    columns: dict[str, np.ndarray] = {"judgements": total}
-    for name in _REPEATED:
-        if all(name in one.table for one in audits.values()):
-            values = np.stack([one.table[name].values for one in audits.values()])
-            # Of those without judgements of a kind nothing is asked about it.
-            columns[name] = np.where(number > 0, share * values, 0.0).sum(0)
-    columns["p_above"] = 1 - columns["p_below"]
+    total, below = number.sum(0), np.stack([one.table["p_below"].values for one in audits.values()])
+    # Of those without judgements of a kind nothing is asked about it.
+    p_below = np.where(number > 0, number / np.maximum(total, 1) * below, 0.0).sum(0)
+    columns = {"judgements": total, "p_below": p_below, "p_above": 1 - p_below}
     may_drop, enough, alone = number == 0, number == 0, True
     for row, (name, one) in enumerate(audits.items()):
-        found, anchor = one.table, one.anchor
-        shown = ("judgements", one.judged, f"{one.judged}_low", f"{one.judged}_high", *_REPEATED)
-        columns |= {f"{name}.{key}": found[key].values for key in shown if key in found}
-        may_drop[row] |= np.asarray(found.get("gives_one_answer", False), bool)
-        may_drop[row] |= not anchor.is_missing
-        enough[row] |= found["verdict"].values != "too few draws"
-        known = anchor.known or program.parts[name].data.tells_judges_apart()
-        alone &= anchor.is_missing and not known
+        gives_one_answer = np.asarray(one.table.get("gives_one_answer", False), bool)
+        may_drop[row] |= gives_one_answer | (not one.anchor.is_missing)
+        enough[row] |= one.table["verdict"].values != "too few draws"
+        known = one.anchor.known or program.parts[name].data.tells_judges_apart()
+        alone &= one.anchor.is_missing and not known
     columns["verdict"] = decided(
         columns, costs, may_drop.all(0), least, alone=alone, enough=enough.all(0)
     )
@@ -614,9 +599,4 @@ def drop(
     7
     """
     check_data(data, "data", model)
-    flagged = set(map(str, audit.flagged))
-    if unknown := sorted(flagged - set(map(str, data.judges))):
-        problem = f"has no {plural(data.judge)} {shorten(unknown)}, whom the audit flagged"
-        refuse("data", data, problem, "pass the data that were audited")
-    names = [name for name in data.judges if str(name) in flagged]
-    return fit(model, data.without_judges(names), backend, seed=seed, progress=progress)
+    return fit(model, data.without_judges(audit.flagged), backend, seed=seed, progress=progress)

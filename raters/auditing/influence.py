@@ -57,7 +57,6 @@ class Influence(NamedTuple):
     """Influence of each judge."""
 
     change: PerJudge
-    pareto_k: PerJudge
     refitted: Bool[np.ndarray, " judge"]
 
 
@@ -82,15 +81,14 @@ def influence(program: Program[Any], result: xr.DataTree, seed: int = 0) -> Infl
         changes = np.array([_turned(before, after) for after in weight.T @ draws["reward"]])
     else:
         changes = _changed_labels(program, draws, left, weight, those)
-    change, pareto_k, refitted = (np.full(num_judges, value) for value in (np.nan, np.nan, False))
-    pareto_k[those] = shape
+    change, refitted = np.full(num_judges, np.nan), np.zeros(num_judges, bool)
     change[those] = np.where(shape <= largest_k(number), changes, np.nan)
     unknown = those[np.isnan(change[those]) & (judgements[those] > 0)][:_REFITS]
     backend = PGEM(draws=0, starts=1)
     if len(unknown) and backend.why_not(program) is None:
         change[unknown] = _modes(program, result, backend, unknown, seed)
         refitted[unknown] = True
-    return Influence(change, pareto_k, refitted)
+    return Influence(change, refitted)
 
 
 # ---------------------------------------------------------------- conclusions

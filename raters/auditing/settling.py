@@ -61,17 +61,19 @@ def settling(
     every = np.unique(np.stack([judge[asked], about[asked]]), axis=1)
     answered = np.bincount(every[0], minlength=len(is_open)) / len(subjects)
     step, rng = max(1, len(accuracy) // _DRAWS), np.random.default_rng(seed)
+    accuracy, is_bad = accuracy[::step], is_bad[::step]
+    mean = np.clip(accuracy.mean(1), 1e-3, 1 - 1e-3)
+    # Answers to one question depend on each other.
+    variance = np.exp(PRIOR.dependence[0]) * (mean * (1 - mean)).mean()
     those = [np.flatnonzero(some) for some in (is_open, is_decided)]
     some = [np.sort(rng.choice(part, min(len(part), _JUDGES), replace=False)) for part in those]
 
     def still_open(number: int, part: Int[np.ndarray, " some"]) -> float:
         counts = np.minimum(np.round(answered[part] * number), _MOST).astype(int).tolist()
-        draws = [(accuracy[::step, one], is_bad[::step, one]) for one in part]
-        alike = _alike(accuracy[::step], number)
-        shares = [
-            _share_open(count, *one, alike, costs) for count, one in zip(counts, draws, strict=True)
-        ]
-        return float(np.sum(shares)) / max(len(part), 1)
+        # Likelihood of each draw's mean accuracy where another's is true, by so many answers.
+        alike = np.exp(-((mean[:, None] - mean) ** 2) / (2 * (variance / number)))
+        each = zip(counts, accuracy[:, part].T, is_bad[:, part].T, strict=True)
+        return float(np.sum([_share_open(*one, alike, costs) for one in each])) / max(len(part), 1)
 
     numbers = [number for number in _NUMBERS if number < len(subjects)] + [len(subjects)]
     sizes = [len(part) for part in those]
@@ -85,17 +87,10 @@ def settling(
     if settled < _LEAST:
         return None
     chosen = rng.permutation(subjects)[:number]
-    return Settling(sizes[0], number, settled, _questions(data, chosen))
-
-
-def _alike(
-    accuracy: Float[np.ndarray, "draw judge"], number: int
-) -> Float[np.ndarray, "draw draw"]:
-    """Likelihood of each draw's mean accuracy where another's is true, by so many answers."""
-    mean = np.clip(accuracy.mean(1), 1e-3, 1 - 1e-3)
-    # Answers to one question depend on each other.
-    variance = np.exp(PRIOR.dependence[0]) * (mean * (1 - mean)).mean() / number
-    return np.asarray(np.exp(-((mean[:, None] - mean) ** 2) / (2 * variance)))
+    codes, rows = np.unique(data.about(), return_index=True)
+    asked_of = data.rows(rows[np.searchsorted(codes, chosen)]).question_names()
+    names = {name: one for name, one in asked_of.items() if name != "by"}
+    return Settling(sizes[0], number, settled, pd.DataFrame(names))
 
 
 def _share_open(count: int, accuracy: PerDraw, bad: PerDraw, alike: PerDraw, costs: Costs) -> float:
@@ -107,11 +102,3 @@ def _share_open(count: int, accuracy: PerDraw, bad: PerDraw, alike: PerDraw, cos
     p_bad = alike @ (likelihood * bad[:, None]) / (alike @ likelihood)
     cost = np.minimum(p_bad * costs.keep_bad, (1 - p_bad) * costs.drop_good)
     return float((likelihood * (cost > costs.review)).sum(1).mean())
-
-
-def _questions(data: Judgements, subjects: Int[np.ndarray, " question"]) -> pd.DataFrame:
-    """Names of the questions, in the order given."""
-    numbers, rows = np.unique(data.about(), return_index=True)
-    rows = rows[np.searchsorted(numbers, subjects)]
-    names = {name: one for name, one in data.rows(rows).question_names().items() if name != "by"}
-    return pd.DataFrame(names)

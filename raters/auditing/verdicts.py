@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Int, Shaped
 
+from raters.auditing.words import worded
 from raters.errors.validation import positive
 from raters.inference.mixing import FEWEST_DRAWS, Mixing, known, mixing
 from raters.program import Program, Site
@@ -74,16 +75,8 @@ def decided(
 
 def rule(many: str, p: str, least: int, costs: Costs, *, anchored: bool) -> str:
     """The rule in words; `many` is the word for judgements."""
-    alone = (
-        f" As little but the crowd tells who is right, '{DIFFERS}' stands in place of drop, but for"
-        " those whose answers do not depend on the question."
-    )
-    return (
-        f"Verdict: with fewer than {least} {many}, 'too few judgements'; with fewer than"
-        f" {FEWEST_DRAWS} effective draws, 'too few draws'; otherwise the least of the"
-        f" expected costs, with p = {p}: keep {costs.keep_bad:g}·p,"
-        f" drop {costs.drop_good:g}·(1 − p), review {costs.review:g}.{'' if anchored else alone}"
-    )
+    facts = {"many": many, "p": p, "least": least, "draws": FEWEST_DRAWS, "costs": costs}
+    return worded("rule", **facts, differs=DIFFERS, anchored=anchored)
 
 
 def share_of(judge: Codes, votes: PerRow, weight: PerRow, size: int) -> PerJudge:

@@ -88,12 +88,8 @@ def sbc(
             bar.update()
     sites = Program(model, questions).sites
     dims = {name: ("replicate", *(sites[name].dims if name in sites else ())) for name in rows[0]}
-    names = {
-        axis: list(questions.coords[axis])
-        for dim in dims.values()
-        for axis in dim[1:]
-        if axis in questions.coords
-    }
+    used = {axis for axes in dims.values() for axis in axes}
+    names = {axis: list(of) for axis, of in questions.coords.items() if axis in used}
     table = {name: (dims[name], np.stack([row[name] for row in rows])) for name in rows[0]}
     facts = {"draws": draws, "model": repr(model), "backend": repr(backend)}
     return xr.Dataset(table, names, facts | {"unconverged": unconverged})

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array, diags_array
 
 from raters.auditing.truth.calibration import ENOUGH
 from raters.auditing.truth.gold_weights import with_gold
+from raters.auditing.words import worded
 from raters.checking.discrepancies import Draw, Layout, PerRow, sums
 from raters.errors import DataError, refuse
 from raters.errors.validation import checked, share
@@ -77,22 +78,7 @@ class Dependence(Tabled):
     @property
     def sentence(self) -> str:
         """The number of independent judges, in one sentence."""
-        low, high = self.effective_interval
-        who = plural(self.judge).replace("_", " ")
-        what = "err together" if self.of_truth else "depart from the model together"
-        text = (
-            f"{self.judges:,} {who} {what} as {self.effective:.3g} independent ones would"
-            f" ({self.level:.0%} interval {low:.3g} to {high:.3g}; mean correlation of two"
-            f" {self.mean:.2f})"
-        )
-        if self.known:
-            return f"{text}, by {self.known:,} questions of known truth."
-        if not self.of_truth:
-            return f"{text}."
-        return (
-            f"{text}, as far as the crowd is right: without known truths, a mistake that most of"
-            " them share counts as truth."
-        )
+        return worded("dependence", d=self, who=plural(self.judge).replace("_", " "))
 
     def pairs(self) -> pd.DataFrame:
         """Pairs of judges with at least ten questions in common, the most alike first.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, partial
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,17 +85,16 @@ class Layout:
         return np.where(self.turned, own[::-1], own)
 
 
-#: Sentence on what mends a discrepancy, after the classes of models that have it already, or the
-#: setting that has.
-Remedy = tuple[type | tuple[type, ...] | str, str]
+#: Class of a model, or setting, by which it has a remedy already; or several.
+Has = type | str | tuple[type | str, ...]
+#: Sentence on what mends a discrepancy, after what has it already.
+Remedy = tuple[Has, str]
 
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """A number that measures in one way how far judgements are from a model.
-
-    Partly applied it decorates the function that prepares its measure, whose name it has.
-    """
+    """A number that measures in one way how far judgements are from a model, with the name of the
+    function that prepares it."""
 
     title: str
     high: str
@@ -114,8 +115,37 @@ class Discrepancy:
         return "; ".join(text for has, text in mends if not _has(model, has))
 
 
-def _has(model: Model[Any], has: type | tuple[type, ...] | str) -> bool:
-    return bool(getattr(model, has, False)) if isinstance(has, str) else isinstance(model, has)
+@cache
+def _file() -> dict[str, dict[str, Any]]:
+    """Words of the discrepancies by name."""
+    return tomllib.loads(files("raters.checking").joinpath("discrepancies.toml").read_text("utf-8"))
+
+
+def _words(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Texts of a table of words, and its remedies."""
+    texts = {key: value for key, value in table.items() if isinstance(value, str)}
+    lists = {key: value for key, value in table.items() if isinstance(value, list)}
+    return texts | {key: tuple((tuple(has), text) for has, text in lists[key]) for key in lists}
+
+
+def discrepancy(prepare: Callable[[Layout], Measure | str]) -> Discrepancy:
+    """Discrepancy of a function that prepares its measure, with its words."""
+    return Discrepancy(prepare=prepare, **_words(_file()[prepare.__name__]))
+
+
+def of_kind(kind: str, *every: Discrepancy) -> tuple[Discrepancy, ...]:
+    """Discrepancies with what mends them in a kind of judgement."""
+    return tuple(replace(one, **_words(_file()[one.name].get(kind, {}))) for one in every)
+
+
+def _has(model: Model[Any], has: Has) -> bool:
+    """True if a model is of one of these classes, or has one of these settings."""
+    if isinstance(has, tuple):
+        return any(_has(model, one) for one in has)
+    if isinstance(has, type):
+        return isinstance(model, has)
+    classes = {one.__name__ for one in type(model).__mro__}
+    return has in classes or bool(getattr(model, has, False))
 
 
 def words_of(program: Program[Any]) -> dict[str, str]:
@@ -163,12 +193,7 @@ def _cells(layout: Layout) -> _Cells:
 # ---------------------------------------------------------------- agreement about one subject
 
 
-@partial(
-    Discrepancy,
-    "share of pairs of {judges} who agree on one question, less its expectation",
-    "Two {judges} agree on the same question more often than {model} says",
-    low="Two {judges} agree on the same question less often than {model} says",
-)
+@discrepancy
 def agreement(layout: Layout) -> Measure | str:
     """Mean product of residuals of two judges: the share of pairs that agree, less expectation."""
     cells = _cells(layout)
@@ -189,12 +214,7 @@ def agreement(layout: Layout) -> Measure | str:
 # ---------------------------------------------------------------- pairs of judges
 
 
-@partial(
-    Discrepancy,
-    "standard deviation between pairs of {judges} of their agreement beyond the model",
-    "Some pairs of {judges} agree with one another more than others do, question after question,"
-    " beyond what {model} says",
-)
+@discrepancy
 def judge_pairs(layout: Layout) -> Measure | str:
     """Covariance of a pair's agreement about two subjects, as a signed standard deviation."""
     cells = _cells(layout)
@@ -223,11 +243,7 @@ def judge_pairs(layout: Layout) -> Measure | str:
 # ---------------------------------------------------------------- single judges
 
 
-@partial(
-    Discrepancy,
-    "variance between {judges} of how well they are predicted, over the model's",
-    "{model} predicts some {judges} better and others worse than it says",
-)
+@discrepancy
 def competence(layout: Layout) -> Measure | str:
     """Variance between judges of the log-probability of answers, over that under the model."""
     num_judges = len(layout.data.judges)
@@ -242,11 +258,7 @@ def competence(layout: Layout) -> Measure | str:
     return measure
 
 
-@partial(
-    Discrepancy,
-    "variance between {judges} of the number of each answer, over the model's",
-    "Single {judges} give some answers more often than {model} says",
-)
+@discrepancy
 def judge_answers(layout: Layout) -> Measure | str:
     """Variance of answers by judge (and by class, if not the judge's own), over the model's."""
     latent, size = layout.program.latent, len(layout.data.judges)
@@ -267,20 +279,7 @@ def judge_answers(layout: Layout) -> Measure | str:
 # ---------------------------------------------------------------- time
 
 
-@partial(
-    Discrepancy,
-    "change along the time of each {judge} of the log-probability of answers (nats per standard"
-    " deviation)",
-    "The answers of each {judge} follow {model} better later than at first",
-    low="The answers of each {judge} follow {model} less well later than at first",
-    mends=(
-        (
-            (),
-            "No model of the zoo changes along time: fit early and late judgements separately, with"
-            " data.rows(...), and compare the audits",
-        ),
-    ),
-)
+@discrepancy
 def drift(layout: Layout) -> Measure | str:
     """Slope of the answers' log-probability along a judge's time, per standard deviation of it."""
     if layout.time is None:

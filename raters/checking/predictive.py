@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
+from raters.auditing.words import worded
 from raters.checking.discrepancies import GENERIC, Discrepancy, Draw, Layout, Measure, words_of
 from raters.checking.orders import order_draws
 from raters.errors import DataError, refuse
@@ -185,7 +186,10 @@ def checked_by(
     if replicates < least:
         problem = f"leaves no p-value of {len(measures)} discrepancies below {level:g} together"
         refuse("replicates", replicates, problem, f"it must be at least {least}")
-    draws = _some(program, result, replicates, seed)
+    drawn, sizes = draws_of(program, result, replicates, seed)
+    # Where there are fewer draws, some are used several times.
+    rows = np.arange(replicates) % min(sizes[0] * sizes[1], replicates)
+    draws = {name: value[rows] for name, value in drawn.items()}
     values = _values(layout, list(measures.values()), draws, seed)
     is_high, table = _table(list(measures), values, level, words)
     both = zip(("observed", "replicated"), values, strict=True)
@@ -196,8 +200,8 @@ def checked_by(
         if table["fails"].values[row]
     )
     not_measured = {name: text.format(**words) for name, text in why.items()}
-    drawn = xr.Dataset(variables, table.coords)
-    return Check(table, drawn, sentences, not_measured, level, repr(program.model))
+    both_values = xr.Dataset(variables, table.coords)
+    return Check(table, both_values, sentences, not_measured, level, repr(program.model))
 
 
 def _layout(program: Program[Any], time: ArrayLike | None) -> Layout:
@@ -218,14 +222,6 @@ def _layout(program: Program[Any], time: ArrayLike | None) -> Layout:
     return Layout(Program(program.model, single(data)), times)
 
 
-def _some(program: Program[Any], result: xr.DataTree, number: int, seed: int) -> Values:
-    """So many draws, some of them several times where there are fewer."""
-    values, sizes = draws_of(program, result, number, seed)
-    total = min(sizes[0] * sizes[1], number)
-    rows = np.arange(number) % total
-    return {name: value[rows] for name, value in values.items()}
-
-
 def _values(layout: Layout, measures: list[Measure], draws: Values, seed: int) -> Both:
     """Values of the discrepancies in observed and in replicated answers."""
     pairs = (_answer_draws if layout.data.listed else order_draws)(layout.program, draws, seed)
@@ -242,20 +238,6 @@ def _answer_draws(program: Program[Any], draws: Values, seed: int) -> Iterator[t
         yield Draw(observed, probs, classes), Draw(drawn, probs, classes)
 
 
-def _p_value(values: Float[np.ndarray, "2 draw"], two_sided: bool) -> tuple[float, bool]:
-    """p-value, and whether the observed value is above the replicated ones."""
-    observed, drawn = values
-    # Values that are equal but for rounding are equal.
-    slack = 1e-9 * (1 + np.abs(observed))
-    above, below = (
-        (1 + int(beyond.sum())) / (1 + len(observed))
-        for beyond in (drawn >= observed - slack, drawn <= observed + slack)
-    )
-    if not two_sided:
-        return above, True
-    return min(1.0, 2 * min(above, below)), above <= below
-
-
 def holm(p_values: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
     """Holm's adjustment of p-values, for all tests together."""
     order = np.argsort(p_values, kind="stable")
@@ -267,11 +249,15 @@ def holm(p_values: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
 
 def _table(
     every: list[Discrepancy], values: Both, level: float, words: Mapping[str, str]
-) -> tuple[list[bool], xr.Dataset]:
-    """Sides on which values are, and means, intervals and p-values."""
+) -> tuple[Bool[np.ndarray, " discrepancy"], xr.Dataset]:
+    """Whether values are high, and means, intervals and p-values."""
     observed, drawn = values
-    pairs = [_p_value(values[:, row], bool(one.low)) for row, one in enumerate(every)]
-    p_value = np.array([p for p, _ in pairs])
+    # Values that are equal but for rounding are equal.
+    slack, size = 1e-9 * (1 + np.abs(observed)), 1 + observed.shape[1]
+    above = (1 + (drawn >= observed - slack).sum(1)) / size
+    below = (1 + (drawn <= observed + slack).sum(1)) / size
+    two_sided = np.array([bool(one.low) for one in every], bool)
+    p_value = np.where(two_sided, np.minimum(1.0, 2 * np.minimum(above, below)), above)
     p_adjusted = holm(np.minimum(1, 2 * p_value))
     low, high = np.quantile(drawn, (0.025, 0.975), axis=1)
     columns = {
@@ -286,17 +272,12 @@ def _table(
     titles = [one.title.format(**words) for one in every]
     coords = {"discrepancy": [one.name for one in every], "title": ("discrepancy", titles)}
     table = xr.Dataset({name: ("discrepancy", each) for name, each in columns.items()}, coords)
-    return [is_high for _, is_high in pairs], table
+    return ~two_sided | (above <= below), table
 
 
 def _sentence(one: Discrepancy, row: xr.Dataset, is_high: bool, program: Program[Any]) -> str:
     """The failure, with its numbers, and the model that would mend it."""
     what = (one.high if is_high else one.low).format(**words_of(program))
-    numbers = [float(row[name]) for name in ("observed", "replicated_low", "replicated_high")]
-    observed, low, high = (f"{number:.3g}" for number in numbers)
-    text = f"{what} ({one.name}: {observed} observed, {low} to {high} replicated; p ="
-    text += f" {float(row['p_adjusted']):.2g} for all checks together)."
+    numbers = {str(name): value.item() for name, value in row.data_vars.items()}
     mend = one.mend(program.model, is_high)
-    if mend and not mend.startswith("rt."):
-        mend = mend[0].upper() + mend[1:]
-    return f"{text} {mend}." if mend else text
+    return worded("discrepancy", what=what, name=one.name, row=numbers, mend=mend)

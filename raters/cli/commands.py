@@ -37,10 +37,10 @@ from raters.judgements.reading.files import content_of, names_in, read_table, ta
 from raters.kinds import kind_of, registered_kinds
 from raters.kinds.reading import shapes_of
 from raters.program import Program
-from raters.reporting.board import check_order, scores_of
-from raters.reporting.facts import as_json, why_unjudged
+from raters.reporting.board import check_order
+from raters.reporting.facts import as_json, scores_of, why_unjudged
 from raters.reporting.judges.judges import people_and_prices
-from raters.reporting.report import FORMS, check_form
+from raters.reporting.page import FORMS, check_form
 from raters.reporting.views import as_options
 
 # ---------------------------------------------------------------- audit and report
@@ -351,10 +351,8 @@ def judges(given: Namespace) -> None:
         options |= {"lengths": lengths, "cost": cost or None, "gold": gold, "people": people}
         board = rt.judges(task.fit(log_likelihood=False), **options)
     board = replace(board, facts={**board.facts, "front": "command line"})
-    shown = board if given.card is None else board.card(given.card)
-    for path in given.out:
-        files.write_file(path, partial(_write_board, shown), given.force, given.quiet)
-    print(shown)
+    _write_reports({path: board.as_text(path) for path in given.out}, given)
+    print(board if given.card is None else board.table.loc[name_text(given.card)].to_string())
 
 
 def _write_board(board: Any, path: Path) -> None:
@@ -363,7 +361,7 @@ def _write_board(board: Any, path: Path) -> None:
     if ending == ".png":
         board.plot().savefig(path)
     elif ending in FORMS:
-        files.write_text(getattr(board, FORMS[ending])(), path)
+        files.write_text(board.as_text(path), path)
     else:
         write_table(board.to_frame(), path)
 

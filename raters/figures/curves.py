@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from scipy.special import stdtrit
 
 from raters.errors import refuse
 from raters.errors.validation import checked, one_of
 from raters.figures.base import COLOURS, Plots, Style, collected, new_figure, plain, short
 
 _STYLES = ("-", "--", ":", "-.")
-# Coverage of the bands.
-_LEVEL = 0.9
 # Axis labels of the measures of `simulate_campaign`.
 _WORDS = {
     "tau": "Kendall's τ with the true rewards",
@@ -28,23 +24,21 @@ _WORDS = {
 def learning_curves(curves: xr.Dataset, name: str = "tau") -> Plots:
     """Draw a measure of simulated campaigns against the number of answers, one line per policy.
 
-    Around the mean over replicates lies a 90 % confidence interval by Student's t.
-
     Parameters
     ----------
     curves : xarray.Dataset
         From `raters.acquisition.simulate_campaign` or `replay_campaign`: axes ``policy`` and
-        ``batch``. Other axes are replicates, as of ``xr.concat([simulate_campaign(..., seed=s) for
-        s in seeds], "replicate")``.
+        ``batch``. Over other axes, as of ``xr.concat([simulate_campaign(..., seed=s) for s in
+        seeds], "replicate")``, the mean is drawn.
     name : str
         Variable to draw, such as ``tau``.
 
     Returns
     -------
     arviz_plots.PlotCollection
-        Its ``data`` have, with axes ``policy`` and ``batch``, the mean under its own name,
-        ``NAME_low``, ``NAME_high``, and the mean of ``answers``. Batches that some replicates of a
-        policy did not reach are left out, so that no line jumps where a replicate ends.
+        Its ``data`` have, with axes ``policy`` and ``batch``, the mean under its own name, and that
+        of ``answers``. Batches that some replicates did not reach are left out, so that no line
+        jumps where a replicate ends.
 
     Examples
     --------
@@ -55,13 +49,15 @@ def learning_curves(curves: xr.Dataset, name: str = "tau") -> Plots:
     ...             batch_size=5, batches=2, seed=seed, progress=False) for seed in (0, 1)]
     >>> plots = rt.figures.learning_curves(xr.concat(runs, "replicate"))
     >>> list(plots.data), plots.data["tau"].shape
-    (['tau', 'tau_low', 'tau_high', 'answers'], (1, 2))
+    (['tau', 'answers'], (1, 2))
     >>> plots.savefig("curves.png")        # doctest: +SKIP
     """
     if "batch" not in curves.dims or "answers" not in curves:
         refuse("curves", curves, "is no campaign's", "pass what `simulate_campaign` returned")
     one_of("name", name, map(str, curves))
-    data, replicates = _averaged(curves[[name, "answers"]], name)
+    several = curves if "policy" in curves.dims else curves.expand_dims(policy=["policy"])
+    extra = [axis for axis in several.dims if axis not in ("policy", "batch")]
+    data = several[[name, "answers"]].mean(extra, skipna=False).transpose("policy", "batch")
     figure = new_figure(8.5, 4.8)
     axes = figure.subplots()
     for index, policy in enumerate(data["policy"].values):
@@ -71,41 +67,14 @@ def learning_curves(curves: xr.Dataset, name: str = "tau") -> Plots:
         style = _STYLES[(index + index // len(COLOURS)) % len(_STYLES)]
         label, x = short(policy), curve["answers"]
         axes.plot(x, curve[name], color=colour, linestyle=style, linewidth=1.8, label=label)
-        low, high = curve[f"{name}_low"], curve[f"{name}_high"]
-        axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
     axes.set(xlabel="answers", ylabel=_WORDS.get(name, name))
-    band = f", mean of {replicates} replicates and 90% interval of it" if replicates > 1 else ""
-    figure.suptitle(f"Quality by number of answers{band}", x=0.01, ha="left", fontsize=11)
+    over = f", mean over {', '.join(map(str, extra))}" if extra else ""
+    figure.suptitle(f"Quality by number of answers{over}", x=0.01, ha="left", fontsize=11)
     plain(axes)
     if "policy" in curves.dims:
-        _name_lines(axes, data[name])
+        # In the order in which the lines end.
+        last = [np.append(-np.inf, line[np.isfinite(line)])[-1] for line in data[name].values]
+        handles = [axes.get_lines()[index] for index in np.argsort(-np.array(last), kind="stable")]
+        beside: Style = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "frameon": False}
+        axes.legend(handles=handles, fontsize=9, handlelength=3, **beside)
     return collected(data, figure, [axes])
-
-
-def _averaged(curves: xr.Dataset, name: str) -> tuple[xr.Dataset, int]:
-    """Return means over replicates with their intervals, and the number of replicates."""
-    if "policy" not in curves.dims:
-        curves = curves.expand_dims(policy=["policy"])
-    extra = [axis for axis in curves.dims if axis not in ("policy", "batch")]
-    value = curves[name]
-    complete = value.notnull().sum(extra)
-    count = complete.max("batch")
-    complete = complete == count
-    mean = value.mean(extra).where(complete)
-    several = value.sizes.keys() - {"policy", "batch"}
-    error = value.std(extra, ddof=1) / np.sqrt(count) if several else xr.full_like(mean, np.nan)
-    half = error * stdtrit(np.maximum(count - 1, 1), (1 + _LEVEL) / 2)
-    answers = curves["answers"].mean(set(extra) & set(curves["answers"].dims)).where(complete)
-    columns = {name: mean, f"{name}_low": mean - half, f"{name}_high": mean + half}
-    averaged = xr.Dataset(columns | {"answers": answers}, attrs={"level": _LEVEL})
-    return averaged.transpose("policy", "batch"), int(count.max())
-
-
-def _name_lines(axes: Axes, value: xr.DataArray) -> None:
-    """Draw a legend beside the lines, in the order in which the lines end."""
-    lines = value.transpose("policy", "batch").values
-    last = [np.append(-np.inf, line[np.isfinite(line)])[-1] for line in lines]
-    order = np.argsort(-np.array(last), kind="stable")
-    handles = [axes.get_lines()[index] for index in order]
-    beside: Style = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "frameon": False}
-    axes.legend(handles=handles, fontsize=9, handlelength=3, **beside)

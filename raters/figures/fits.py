@@ -26,20 +26,6 @@ _ABOVE = 18
 _MOST_ROWS, _MOST_PANELS = 40, 6
 
 
-def _reward(result: xr.DataTree) -> xr.DataArray:
-    """Draws of the rewards, with axes chain, draw and item."""
-    base.check_draws(result)
-    posterior = result["posterior"].dataset
-    if "reward" not in posterior:
-        problem = f"has no rewards to draw; it has {sorted(map(str, posterior))}"
-        refuse("result", problem=problem, expected="fit comparisons")
-    reward = posterior["reward"]
-    if reward.dims != ("chain", "draw", "item") or reward.dtype.kind not in "iuf":
-        problem, instead = "has rewards of each type, or other ones", "rt.figures.profiles(result)"
-        refuse("result", problem=problem, expected="draw the profiles", instead=instead)
-    return reward
-
-
 @checked
 def ranks(result: xr.DataTree) -> Plots:
     """Draw the probability of every rank of each item, of being best, and among the best three.
@@ -71,7 +57,13 @@ def ranks(result: xr.DataTree) -> Plots:
     (4, 1.0)
     >>> plots.savefig("ranks.png")        # doctest: +SKIP
     """
-    reward = _reward(result)
+    base.check_draws(result)
+    posterior = result["posterior"].dataset
+    reward = posterior.get("reward", xr.DataArray())
+    if reward.dims != ("chain", "draw", "item") or reward.dtype.kind not in "iuf":
+        problem = f"has no one reward of each item to draw; it has {sorted(map(str, posterior))}"
+        expected, instead = "fit comparisons, or draw profiles", "rt.figures.profiles(result)"
+        refuse("result", problem=problem, expected=expected, instead=instead)
     count = reward.sizes["item"]
     # Items with equal rewards in a draw are ranked by their mean.
     reward = reward.isel(item=np.argsort(-reward.values.mean((0, 1)), kind="stable"))

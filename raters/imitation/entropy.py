@@ -3,11 +3,12 @@ for."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
+from scipy.optimize import minimize
 
 from raters.alignment.checks import warn_unconverged
 from raters.errors import DataError, refuse, refuse_data
@@ -23,9 +24,6 @@ _STEPS, _TOLERANCE = 100, 1e-8
 _FLAT = 1e-10
 # Curvature, relative to the largest at first, below which weights are on their way to infinity.
 _GROWN = 1e-6
-# Rounding of the objective, relative to its size.
-_ROUNDING = 1e-11
-_HALVINGS = 40
 
 
 class Inverse(NamedTuple):
@@ -57,7 +55,7 @@ def maxent_objective(mdp: MDP, theta: PerFeature, target: PerFeature) -> Objecti
 def maxent_irl(mdp: MDP, demonstrator: ArrayLike, *, penalty: float = 0.0) -> Inverse:
     r"""Find the reward for which a demonstrator is soft-optimal (Ziebart et al. 2008; 2010).
 
-    It maximises, by Newton's method, the concave
+    It maximises, by Newton's method in trust regions, the concave
 
     .. math:: \ell(\theta) = \theta^\top \mu_E - \sum_s p_0(s) V_\theta(s)
               - \frac{\kappa}{2} \lVert \theta \rVert^2, \qquad
@@ -112,26 +110,30 @@ def maxent_irl(mdp: MDP, demonstrator: ArrayLike, *, penalty: float = 0.0) -> In
         refuse("penalty", penalty, expected="it must be at least 0")
     target = as_features(mdp, demonstrator)
     near = _TOLERANCE * max(float(np.abs(target).max()), 1e-300)
-    theta, at = _begin(mdp, target)
-    curvature = _curvature(mdp, at.plan)
-    first, axes = np.linalg.eigh(curvature)
+    begin, at = _begin(mdp, target)
+    first, axes = np.linalg.eigh(_curvature(mdp, at.plan))
     axes = axes[:, first > _FLAT * first[-1]]
-    slope = axes.T @ (at.gradient - penalty * theta)
-    least = 0.0
-    for _ in range(_STEPS):
-        within = axes.T @ curvature @ axes + penalty * np.eye(axes.shape[1])
-        size, directions = np.linalg.eigh(within)
-        least = float(size.min(initial=np.inf))
-        if np.abs(axes @ slope).max() <= near or least <= 0:
-            break
-        step = axes @ (directions @ (directions.T @ slope / size))
-        moved = _moved(mdp, theta, step, at, target, penalty)
-        if moved is None:
-            break
-        theta, at = moved
-        curvature = _curvature(mdp, at.plan)
-        slope = axes.T @ (at.gradient - penalty * theta)
-    gap = float(np.abs(axes @ slope).max())
+
+    def loss(along: PerFeature) -> tuple[float, PerFeature]:
+        theta = begin + axes @ along
+        try:
+            at = maxent_objective(mdp, theta, target)
+        except DataError:  # beyond where soft values are finite
+            return np.inf, along
+        return penalty / 2 * theta @ theta - at.value, axes.T @ (penalty * theta - at.gradient)
+
+    def curvature(along: PerFeature) -> Float[np.ndarray, "axis axis"]:
+        plan = soft_plan(mdp, mdp.features @ (begin + axes @ along))
+        return np.asarray(axes.T @ _curvature(mdp, plan) @ axes + penalty * np.eye(len(along)))
+
+    along = np.zeros(axes.shape[1])
+    if len(along):
+        options = {"gtol": near, "maxiter": _STEPS}
+        settings: Any = {"jac": True, "hess": curvature, "options": options}
+        along = minimize(loss, along, method="trust-exact", **settings).x
+    theta = begin + axes @ along
+    at, gap = maxent_objective(mdp, theta, target), float(np.abs(axes @ loss(along)[1]).max())
+    least = np.linalg.eigvalsh(curvature(along)).min(initial=np.inf)
     grows = least <= _GROWN * float(first[-1])
     if gap > near or grows:
         why = "weights grow without end" if grows else "no policy may have these features"
@@ -155,25 +157,6 @@ def _begin(mdp: MDP, target: PerFeature) -> tuple[PerFeature, Objective]:
     expected = "some weights must make each step cost more than its entropy"
     such = "dataclasses.replace(mdp, discount=0.95)"
     return refuse_data("discount", 1.0, "lets entropy grow for ever", expected, instead=such)
-
-
-def _moved(
-    mdp: MDP, theta: PerFeature, step: PerFeature, at: Objective, target: PerFeature, penalty: float
-) -> tuple[PerFeature, Objective] | None:
-    """Weights further along a step with a larger objective, halved until it is."""
-    before = at.value - penalty / 2 * theta @ theta
-    expected = step @ (at.gradient - penalty * theta)
-    for halving in range(_HALVINGS):
-        size = 0.5**halving
-        other = theta + size * step
-        try:
-            after = maxent_objective(mdp, other, target)
-        except DataError:  # beyond where soft values are finite
-            continue
-        gain = after.value - penalty / 2 * other @ other - before
-        if gain >= 1e-4 * size * expected - _ROUNDING * max(1.0, abs(before)):
-            return other, after
-    return None
 
 
 def _curvature(mdp: MDP, plan: Plan) -> Float[np.ndarray, "feature feature"]:

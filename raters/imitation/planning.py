@@ -119,22 +119,17 @@ def soft_plan(mdp: MDP, reward: PerAction, temperature: float = 1.0) -> Plan:
     policy, before = uniform_policy(mdp), np.inf
     for _ in range(_MOST):
         values = _valued(mdp, reward + temperature * entr(policy).sum(1, keepdims=True), policy)
-        plan = _softened(mdp, reward, values, temperature)
-        error = np.abs(plan.state_values - values).max() / max(1.0, float(np.abs(values).max()))
+        gain = np.where(mdp.allowed, backed_up(mdp, reward, values), -np.inf)
+        after = temperature * logsumexp(gain / temperature, axis=1)
+        if mdp.discount == 1:  # What is had in an end counts for nothing, as in `values_of`.
+            after = np.where(mdp.ends, 0.0, after)
+        plan = Plan(softmax(gain / temperature, axis=1), after, gain)
+        error = np.abs(after - values).max() / max(1.0, float(np.abs(values).max()))
         # The error falls quadratically, until rounding stops it.
         if error <= _EXACT or before <= error <= _ROUNDING:
             return plan
         before, policy = error, plan.policy
     raise _endless("grows for ever with the entropy")
-
-
-def _softened(mdp: MDP, reward: PerAction, values: PerState, temperature: float) -> Plan:
-    """Policy and values from values of the next states."""
-    gain = np.where(mdp.allowed, backed_up(mdp, reward, values), -np.inf)
-    after = temperature * logsumexp(gain / temperature, axis=1)
-    if mdp.discount == 1:  # What is had in an end counts for nothing, as in `values_of`.
-        after = np.where(mdp.ends, 0.0, after)
-    return Plan(softmax(gain / temperature, axis=1), after, gain)
 
 
 def _valued(mdp: MDP, reward: PerAction, policy: PerAction) -> PerState:

@@ -30,21 +30,16 @@ def walk(mdp: MDP, policy: PerAction) -> Float[np.ndarray, "state next_state"]:
     after = np.einsum("sa,sat->st", policy, mdp.transition)
     matrix = np.eye(mdp.num_states) - mdp.discount * after
     if mdp.discount == 1:
-        _check_ending(mdp, after)
+        ending = mdp.ends
+        while (more := ending | (after[:, ending] > 0).any(1)).sum() > ending.sum():
+            ending = more
+        if not ending.all():
+            names = [mdp.states[code] for code in np.flatnonzero(~ending)]
+            problem = f"never gets to an end from state(s) {shorten(names)}"
+            such = "dataclasses.replace(mdp, discount=0.95)"
+            refuse_data("policy", problem=problem, expected="let it end, or discount", instead=such)
         matrix[mdp.ends] = np.eye(mdp.num_states)[mdp.ends]
     return np.asarray(matrix)
-
-
-def _check_ending(mdp: MDP, after: Float[np.ndarray, "state next_state"]) -> None:
-    """Raise where a walk may never get to an end."""
-    ending = mdp.ends
-    while (more := ending | (after[:, ending] > 0).any(1)).sum() > ending.sum():
-        ending = more
-    if not ending.all():
-        names = [mdp.states[code] for code in np.flatnonzero(~ending)]
-        problem = f"never gets to an end from state(s) {shorten(names)}"
-        such = "dataclasses.replace(mdp, discount=0.95)"
-        refuse_data("policy", problem=problem, expected="let it end, or discount", instead=such)
 
 
 def values_of(mdp: MDP, reward: PerAction, policy: PerAction) -> PerState:

@@ -3,7 +3,6 @@ discrepancies from a model."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpyro.distributions import constraints
 from raters import kinds
 from raters.auditing.intervals import mean_and_interval
 from raters.checking import discrepancies as common
-from raters.checking.discrepancies import Discrepancy, Draw, Layout, Measure, excesses
+from raters.checking.discrepancies import Draw, Layout, Measure, discrepancy, excesses
 from raters.checking.predictive import check
 from raters.errors import refuse_data
 from raters.errors.validation import checked, share
@@ -27,7 +26,7 @@ from raters.judgements.names import name_text, names_array
 from raters.kinds.sections import shown, signs
 from raters.model import Model, axis_names_of, own_sites
 from raters.models import choices as models
-from raters.models.choices import LatentClassLogit, MixedLogit, MultinomialLogit, NestedLogit
+from raters.models.choices import MixedLogit, MultinomialLogit
 from raters.program import Program
 
 # Draws under which shares are predicted.
@@ -220,18 +219,7 @@ def _of_cells(layout: Layout, cell: Int[np.ndarray, "set position"]) -> Measure:
     return excesses(np.where(layout.data.there, cell, -1), of_draw)
 
 
-@partial(
-    Discrepancy,
-    "squared differences of the alternatives' shares by what else was offered, over the model's",
-    "What else is offered changes the shares of the alternatives in another way than {model} says",
-    mends=(
-        (
-            (MixedLogit, LatentClassLogit, NestedLogit),
-            "rt.models.NestedLogit(nests=...) lets alternatives resemble each other, and"
-            " rt.models.LatentClassLogit() types of choosers want them",
-        ),
-    ),
-)
+@discrepancy
 def menus(layout: Layout) -> Measure | str:
     """Squared departures of choices by menu and alternative, over the model's variance."""
     found = menus_of(layout.data)
@@ -241,20 +229,7 @@ def menus(layout: Layout) -> Measure | str:
     return _of_cells(layout, key)
 
 
-@partial(
-    Discrepancy,
-    "squared differences of the alternatives' shares by {judge}, over the model's",
-    "Single {judges} keep to some alternatives more than {model} says",
-    mends=(
-        (
-            (),
-            "rt.MixedLogit(error_components=...) lets the constants of alternatives differ"
-            " between choosers, and correlated=True their tastes go together",
-        ),
-        (LatentClassLogit, "rt.models.LatentClassLogit() has types of choosers"),
-        ((), "rt.check(..., time=...) tells it from inertia"),
-    ),
-)
+@discrepancy
 def habits(layout: Layout) -> Measure | str:
     """Squared departures of choices by chooser and alternative, over the model's variance."""
     data = layout.data
@@ -266,23 +241,7 @@ def habits(layout: Layout) -> Measure | str:
     return _of_cells(layout, layout.judge[:, None] * len(data.alternatives) + data.offered)
 
 
-_LAST = (
-    "give the alternatives a feature that is 1 for what the chooser chose last and 0 for others,"
-    " features=[..., 'last'], and fit again"
-)
-
-
-@partial(
-    Discrepancy,
-    "share of choices of what the {judge} chose last, where it is offered again",
-    "Choices repeat the {judge}'s last one more often than {model} says",
-    low="Choices repeat the {judge}'s last one less often than {model} says",
-    mends=(
-        ((MixedLogit, LatentClassLogit), "this may be tastes that last: fit rt.MixedLogit()"),
-        ((), f"this may be inertia or a habit that forms: {_LAST}"),
-    ),
-    low_mends=(((), f"choosers may seek variety: {_LAST}"),),
-)
+@discrepancy
 def repeats(layout: Layout) -> Measure | str:
     """Share of choices of what the chooser chose last, of those from sets that offer it again."""
     if layout.time is None:

@@ -3,7 +3,6 @@ and discrepancies from a model."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,7 +15,7 @@ from scipy.special import expit
 from raters import kinds
 from raters.acquisition.questions.candidates import Candidates
 from raters.checking import discrepancies as common
-from raters.checking.discrepancies import Discrepancy, Layout, Measure, excesses
+from raters.checking.discrepancies import Layout, Measure, discrepancy, excesses
 from raters.checking.orders import OrderDraw, Stages
 from raters.errors import refuse
 from raters.fitting.result import draws_of
@@ -26,7 +25,7 @@ from raters.kinds import AuditContext, AuditLimits, Quantities, Section
 from raters.kinds.orders import OrderCalibration, PerCompetence, agreement
 from raters.kinds.sections import ranking, shown, ties_of_equals
 from raters.models import rankings as models
-from raters.models.rankings import ExtendedPlackettLuce, MixturePlackettLuce, PlackettLuce
+from raters.models.rankings import ExtendedPlackettLuce, PlackettLuce
 from raters.program import Program
 
 Sets = Int[np.ndarray, "ranking position"]
@@ -74,11 +73,7 @@ class RankingCalibration(OrderCalibration):
         return np.asarray(expit(self.competences[:, None] * gap).mean(1))
 
 
-@partial(
-    Discrepancy,
-    "squared differences of how often each item is first, over the model's",
-    "Items come first more or less often than {model} says",
-)
+@discrepancy
 def first_places(layout: Layout) -> Measure | str:
     """Squared departures of how often each item is first, over the model's variance."""
     offered = np.asarray(layout.data.offered)
@@ -94,12 +89,7 @@ def _of_cells(
     return excesses(np.where(offered < 0, -1, code), lambda draw: choice(draw.stages))
 
 
-@partial(
-    Discrepancy,
-    "squared differences of how often each item is named as the worst, over the model's",
-    "Items are named as the worst more or less often than {model} says",
-    mends=(((), "fit the best alone, rankings.without_worst(), and compare the worths"),),
-)
+@discrepancy
 def worst(layout: Layout) -> Measure | str:
     """Squared departures of how often each item is the worst, over the model's variance."""
     data = layout.data
@@ -110,13 +100,7 @@ def worst(layout: Layout) -> Measure | str:
     return _of_cells(offered, offered, lambda stages: (stages.residual[-1], stages.variance[-1]))
 
 
-@partial(
-    Discrepancy,
-    "change from one place to the next of the log-probability of its item (nats)",
-    "Late places of a ranking follow {model} better than the first ones",
-    low="Late places of a ranking follow {model} less well than the first ones",
-    low_mends=(((), "keep the first places alone, or offer fewer items at a time"),),
-)
+@discrepancy
 def late_places(layout: Layout) -> Measure | str:
     """Slope, along places, of log-probabilities less expectations, in nats a place."""
     size, depth = (np.asarray(layout.data.offered) >= 0).sum(1), np.asarray(layout.data.depth)
@@ -137,12 +121,7 @@ def late_places(layout: Layout) -> Measure | str:
     return measure
 
 
-@partial(
-    Discrepancy,
-    "squared differences of the places that {judges} give items, over the model's",
-    "Single {judges} put single items higher or lower than {model} says",
-    mends=((MixturePlackettLuce, "rt.models.MixturePlackettLuce() has types of annotators"),),
-)
+@discrepancy
 def tastes(layout: Layout) -> Measure | str:
     """Squared departures of places by annotator and item, over the model's variance."""
     data = layout.data
@@ -153,12 +132,7 @@ def tastes(layout: Layout) -> Measure | str:
     return _of_cells(offered, own, lambda stages: stages.total)
 
 
-@partial(
-    Discrepancy,
-    "Kendall's W of the rankings of the same items",
-    "Rankings of the same items agree more than {model} says",
-    low="Rankings of the same items agree less than {model} says",
-)
+@discrepancy
 def concordance(layout: Layout) -> Measure | str:
     """Kendall's W of the rankings of the same items, over all sets that are ranked twice."""
     data = layout.data
@@ -185,11 +159,9 @@ def concordance(layout: Layout) -> Measure | str:
     return measure
 
 
-_EXTENDED = (ExtendedPlackettLuce, "rt.ExtendedPlackettLuce() has a competence of each annotator")
-DISCREPANCIES = (
-    *(first_places, worst, late_places),
-    dataclasses.replace(common.competence, mends=(_EXTENDED,)),
-    *(tastes, concordance, common.drift),
+DISCREPANCIES = common.of_kind(
+    "rankings",
+    *(first_places, worst, late_places, common.competence, tastes, concordance, common.drift),
 )
 
 

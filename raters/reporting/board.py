@@ -28,7 +28,8 @@ from raters.model import Values
 from raters.program import Program
 from raters.reporting import views
 from raters.reporting.convergence import convergence
-from raters.reporting.facts import as_json, data_facts, plain, plural_noun
+from raters.reporting.facts import SCORES, as_json, data_facts, plain, plural_noun, scores_of
+from raters.reporting.page import Page
 
 if TYPE_CHECKING:
     from raters.figures.base import Plots
@@ -37,8 +38,6 @@ Unit = Literal["logit", "elo", "win"]
 By = Literal["category", "style"]
 Numbers = Float[np.ndarray, " number"]
 
-# Sites that put something in an order, in the order of looking for them.
-_SITES = ("reward", "worth", "quality", "ability")
 _UNITS: dict[str, Callable[[Numbers], Numbers]] = {
     "logit": lambda logits: logits,
     "elo": lambda logits: 1000 + 400 / np.log(10) * logits,
@@ -58,7 +57,7 @@ _NOTED, _REPLICATES, _LEVEL = {"intransitivity": "cycles", "judge_items": "clust
 
 
 @dataclass(frozen=True, repr=False)
-class Board(abc.ABC):
+class Board(Page, abc.ABC):
     """A table with one row for each of those compared, and notes.
 
     Attributes
@@ -73,6 +72,8 @@ class Board(abc.ABC):
     table: pd.DataFrame
     notes: tuple[Mapping[str, Any], ...]
     facts: Mapping[str, Any]
+
+    view = staticmethod(views.board)
 
     @classmethod
     def facts_of(
@@ -101,18 +102,6 @@ class Board(abc.ABC):
         """A copy of the table, with names in a column."""
         return self.table.reset_index() if self.table.index.name else self.table.copy()
 
-    def to_text(self, rows: int = 20) -> str:
-        """Plain text for a terminal, with at most so many rows."""
-        return views.board("txt", self._facts(), rows)
-
-    def to_markdown(self) -> str:
-        """Markdown; names are escaped."""
-        return views.board("md", self._facts())
-
-    def to_html(self) -> str:
-        """One page that needs nothing else."""
-        return views.board("html", self._facts())
-
     def to_json(self) -> str:
         """Strict JSON of the facts, the notes and all rows."""
         return as_json({**self.facts, "notes": self.notes, "rows": self.to_frame()})
@@ -122,12 +111,13 @@ class Board(abc.ABC):
 
     def __repr__(self) -> str:
         name, model = type(self).__name__, self.facts["asked"]["model"]
-        return f"{name} of {model}: {views.board_answer(self._facts())}"
+        answer = views.lines_of(self._shown(), f"{self.facts['board']}_answer")[0]
+        return f"{name} of {model}: {answer}"
 
     def _repr_html_(self) -> str:
-        return views.board("inline.html", self._facts())
+        return self.view("inline.html", self._shown())
 
-    def _facts(self) -> dict[str, Any]:
+    def _shown(self) -> dict[str, Any]:
         rows, columns = self.shown()
         return plain({**self.facts, "notes": self.notes, "rows": rows, "columns": columns})
 
@@ -303,7 +293,10 @@ def leaderboard(
     tables, notes = [], list[Mapping[str, Any]]()
     for name, scores in boards.items():
         table = ranked(scores.rename({axis: "item"}).rename("score"), level)
-        number = dict(zip(scores[axis].values, _judgements(program, axis, name, by), strict=True))
+        data: Any = program.data
+        if by == "category":
+            data = data.rows(np.flatnonzero(np.asarray(data.stratum) == data.strata.index(name)))
+        number = dict(zip(scores[axis].values, data.judgements_by(axis), strict=True))
         table.insert(len(table.columns), "judgements", table["item"].map(number))
         # Further votes tell of the categories that they are in, and of those alone.
         common = "deviation" in program.sites and by != "category"
@@ -327,14 +320,9 @@ def leaderboard(
     return Leaderboard(whole_table, tuple(notes), facts)
 
 
-def scores_of(posterior: xr.Dataset) -> xr.DataArray | None:
-    """Draws of what puts entries in an order; None of a model without."""
-    return next((posterior[site] for site in _SITES if site in posterior), None)
-
-
 def check_order(program: Program[Any], parameter: str = "result") -> None:
     """Raise unless the model puts something in an order."""
-    names = [name for name in _SITES if name in program.sites]
+    names = [name for name in SCORES if name in program.sites]
     if not names or len({*program.sites[names[0]].dims} - {"type"}) != 1:
         many, name = kind_of(program.data).words.many, type(program.model).__name__
         problem = f"is of {many} under {name}, which put nothing in an order"
@@ -380,15 +368,6 @@ def _style(program: Program[Any], posterior: xr.Dataset) -> xr.DataArray:
         votes = xr.DataArray(data.judgements_by(data.judge), dims=data.judge)
         added = added / (posterior["competence"] * votes).sum(data.judge) * votes.sum()
     return added - added.mean("item")
-
-
-def _judgements(program: Program[Any], axis: str, board: Any, by: str | None) -> np.ndarray:
-    """Judgements in which each entry takes part; of a category, in it."""
-    data: Any = program.data
-    if by == "category":
-        code = data.strata.index(board)
-        data = data.rows(np.flatnonzero(np.asarray(data.stratum) == code))
-    return data.judgements_by(axis)
 
 
 # ---------------------------------------------------------------- further votes

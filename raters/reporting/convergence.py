@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,9 @@ def convergence(context: AuditContext) -> dict[str, Any]:
     sizes = result["posterior"].sizes
     numbers = {name: result.attrs[name] for name in _NUMBERS if name in result.attrs}
     numbers |= {"chains": sizes["chain"], "draws": sizes["draw"]}
-    backend = backend_of(result)
+    backend: Any = None  # Where it cannot be rebuilt.
+    with suppress(SettingError):
+        backend = from_json(str(result.attrs.get("backend", "")), (Backend,), "back-end")
     hangs: dict[str, Any] = {"poor": [], "values": [], "open": []}
     # Draws of an exact back-end are corrected by weights where `raters.update` moved them.
     exact = None if backend is None else backend.exact and "pareto_k" not in numbers
@@ -44,6 +47,10 @@ def convergence(context: AuditContext) -> dict[str, Any]:
         code = _of_chains(numbers, hangs)
     else:
         code = _of_approximation(numbers, isinstance(backend, SVI), result)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        program.data.warn()
+    of_data = program.model.warnings(program.data)
     settled, of_fit = code in ("mixed", "stands", "near"), list(fit_warnings(program, result))
     doubts = audit is not None and audit.anchor.doubts
     everybody = len(hangs["open"]) == len(program.data.judges)
@@ -64,34 +71,25 @@ def convergence(context: AuditContext) -> dict[str, Any]:
         "open": [] if settled or everybody else hangs["open"],
         "values": hangs["values"],
         "fit_warnings": of_fit,
-        "data_warnings": _data_warnings(program),
+        "data_warnings": [str(one.message) for one in caught] + list(of_data),
     }
-
-
-def backend_of(result: xr.DataTree) -> Backend | None:
-    """Back-end with its settings as the result records it, or None where it cannot be rebuilt."""
-    try:
-        backend = from_json(str(result.attrs.get("backend", "")), (Backend,), "back-end")
-    except SettingError:
-        return None
-    return backend if isinstance(backend, Backend) else None
 
 
 def _of_chains(numbers: dict[str, Any], hangs: dict[str, Any]) -> str:
     """State of several chains."""
     rhat, ess = (float(numbers.get(name, np.nan)) for name in ("max_rhat", "min_ess"))
-    divergences = numbers.get("divergences", 0)
-    if numbers["chains"] == 1:
-        return "one_chain"
+    diverged = bool(numbers.get("divergences", 0))
     agree = rhat <= LARGEST_RHAT and ess >= FEWEST_DRAWS * numbers["chains"]
     stands = hangs["poor"] and not hangs["open"] and not hangs["values"]
-    if not agree and stands and not divergences:
-        return "stands"
-    if not rhat <= LARGEST_RHAT:
-        return "disagree"
-    if not agree:
-        return "short"
-    return "diverged" if divergences else "mixed"
+    states = {
+        "one_chain": numbers["chains"] == 1,
+        "stands": not agree and stands and not diverged,
+        "disagree": not rhat <= LARGEST_RHAT,
+        "short": not agree,
+        "diverged": diverged,
+        "mixed": True,
+    }
+    return next(code for code, holds in states.items() if holds)
 
 
 def _of_approximation(numbers: dict[str, Any], by_svi: bool, result: xr.DataTree) -> str:
@@ -101,10 +99,8 @@ def _of_approximation(numbers: dict[str, Any], by_svi: bool, result: xr.DataTree
         return "unchecked" if np.isnan(k) else "far"
     if ess < FEWEST_DRAWS:
         return "few"
-    moving = not numbers.get("converged", 0)
-    if by_svi:
-        moving = still_rising(np.asarray(result["optimisation"]["elbo"])) is not None
-    return "moving" if moving else "near"
+    rising = by_svi and still_rising(np.asarray(result["optimisation"]["elbo"])) is not None
+    return "moving" if rising or not (by_svi or numbers.get("converged", 0)) else "near"
 
 
 def _what_hangs(
@@ -118,29 +114,16 @@ def _what_hangs(
         if rhat > LARGEST_RHAT or ess < FEWEST_DRAWS * chains:
             poor.append({"site": name, "rhat": rhat, "ess": ess})
             values += [name] if program.sites[name].dims and ess < FEWEST_DRAWS else []
-    open_verdicts: list[Any] = []
-    if audit is not None and mixed:
-        open_verdicts = _open_verdicts(audit, effective_draws(program, result, mixed))
-    return {"poor": poor, "values": values, "open": open_verdicts}
-
-
-def _open_verdicts(audit: Audit, draws: np.ndarray) -> list[Any]:
-    """Judges whose verdict is another one within two Monte-Carlo standard errors."""
+    hangs = {"poor": poor, "values": values, "open": list[Any]()}
+    if audit is None or not mixed:
+        return hangs
+    # Verdicts that are other ones within two Monte-Carlo standard errors.
     verdict, p_below = audit.table["verdict"].values, audit.table["p_below"].values
     verdict, any_action = np.where(verdict == DIFFERS, "drop", verdict), np.ones(len(verdict), bool)
-    error = margin_of_error(p_below, draws)
+    error = margin_of_error(p_below, effective_draws(program, result, mixed))
     lower, upper = (
         verdicts(np.clip(p_below + sign * error, 0, 1), audit.costs, any_action) for sign in (-1, 1)
     )
     judged = verdict != "too few judgements"
     is_open = judged & ((lower != verdict) | (upper != verdict)) | (verdict == "too few draws")
-    return audit.table[audit.judge].values[is_open].tolist()
-
-
-def _data_warnings(program: Program[Any]) -> list[str]:
-    """Sentences of the data and of the model about what these data cannot tell."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        program.data.warn()
-    of_model = program.model.warnings(program.data)
-    return [str(warning.message) for warning in caught] + list(of_model)
+    return hangs | {"open": audit.table[audit.judge].values[is_open].tolist()}

@@ -14,15 +14,14 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from raters.auditing.agreement import agreement, is_measurable, pairwise
+from raters.auditing.agreement import agreement, is_measurable
 from raters.auditing.audit import Audit, audit, by_verdict
 from raters.auditing.verdicts import DIFFERS, IN_QUESTION, VERDICTS
 from raters.errors import DataError, DataWarning, refuse
-from raters.fitting.result import program_of
 from raters.fitting.storage import shown
 from raters.inference.mixing import FEWEST_DRAWS
 from raters.judgements.base import Judgements
-from raters.judgements.names import plural
+from raters.judgements.names import name_text, plural
 from raters.judgements.stored import imported_class
 from raters.kinds import AuditContext, Column, Section, finding, kind_of
 from raters.program import Program
@@ -30,9 +29,7 @@ from raters.reporting.cite import known_entries
 from raters.reporting.convergence import convergence
 
 # A program that reads the JSON looks at this; it rises when a name in it changes its meaning.
-SCHEMA_VERSION = 6
-# Judges of the matrix of agreement.
-_MATRIX = 30
+SCHEMA_VERSION = 7
 # Packages that produced the numbers.
 _PACKAGES = ("raters", "numpyro", "jax", "arviz", "xarray", "numpy")
 
@@ -50,7 +47,11 @@ def facts_of(
     fit = convergence(context)
     people = [] if audited is None else judges(audited)
     worlds = None if audited is None else audited.tables.get("worlds")
-    judge = data.judge.replace("_", " ")
+    judge, limits = data.judge.replace("_", " "), list[Any]()
+    if audited is not None:
+        on_crowd = audited.anchor.is_missing or audited.anchor.crowd
+        codes = "careless_or_misled", "crowd_is_right" if on_crowd else "fair_sample"
+        limits = list(map(finding, (*codes, "beyond_the_model")))
     page = {
         "schema_version": SCHEMA_VERSION,
         "title": title or f"{kind.words.many.capitalize()} by {plural_noun(data.judge)}",
@@ -64,7 +65,7 @@ def facts_of(
         "columns": [] if audited is None else list(map(vars, audit_columns(audited, program))),
         "annotators": people,
         "sections": {section.key: _section(section) for section in sections},
-        "agreement": None if kind.unjudged else _agreement(data, people, context),
+        "agreement": None if kind.unjudged else _agreement(data, context.level),
         "convergence": fit,
         "next": {
             "steps": _next(context, people, fit),
@@ -72,7 +73,7 @@ def facts_of(
             "question_columns": list(map(vars, question_columns(data, questions))),
             "note": note,
         },
-        "limits": _limits(audited) + [limit for section in sections for limit in section.limits],
+        "limits": limits + [limit for section in sections for limit in section.limits],
         "how": _how(context),
         "cite": known_entries(program.model, str(result.attrs.get("backend", ""))),
     }
@@ -114,24 +115,18 @@ def _asked(context: AuditContext) -> dict[str, Any]:
 
 def _how(context: AuditContext) -> dict[str, Any]:
     """Computation of the numbers."""
+    attrs = {str(name): value for name, value in context.result.attrs.items()}
+    container: Any = imported_class(attrs["data"], (Judgements,))
+    about_data = {"data", *container.statics(derived=True)}
+    fit = {name: value for name, value in attrs.items() if name not in about_data}
     documentation = (type(context.program.model).__doc__ or "").strip()
     return {
         "model": repr(context.program.model),
         "model_sentence": " ".join(documentation.partition("\n\n")[0].split()),
         "rule": "" if context.audit is None else context.audit.rule,
-        "fit": fit_facts(context.result),
+        "fit": fit | {name: shown(fit[name]) for name in ("model", "backend") if name in fit},
         "versions": {name: version(name) for name in _PACKAGES},
-        "data": data_facts(context.program.data),
     }
-
-
-def fit_facts(result: xr.DataTree) -> dict[str, Any]:
-    """Attributes of a result about the fit, without those about the data."""
-    container: Any = imported_class(result.attrs["data"], (Judgements,))
-    about_data = {"data", *container.statics(derived=True)}
-    attrs = {str(name): value for name, value in result.attrs.items()}
-    texts = {name: shown(attrs[name]) for name in ("model", "backend") if name in attrs}
-    return {name: value for name, value in (attrs | texts).items() if name not in about_data}
 
 
 # ---------------------------------------------------------------- judges
@@ -151,12 +146,13 @@ def judges(audited: Audit) -> list[dict[str, Any]]:
 
 def reason_of(row: Mapping[Any, Any], audited: Audit) -> dict[str, Any] | None:
     """Code of the reason for a verdict, with its numbers; None for those who can stay."""
-    if row["verdict"] == "keep":
-        return None
-    if row["verdict"] == "too few judgements":
-        return {"code": "few_judgements", "number": row["judgements"]}
-    if row["verdict"] == "too few draws":
-        return {"code": "few_draws", "needed": FEWEST_DRAWS}
+    plain_reasons: dict[str, dict[str, Any] | None] = {
+        "keep": None,
+        "too few judgements": {"code": "few_judgements", "number": row["judgements"]},
+        "too few draws": {"code": "few_draws", "needed": FEWEST_DRAWS},
+    }
+    if row["verdict"] in plain_reasons:
+        return plain_reasons[row["verdict"]]
     if row.get("gives_one_answer"):
         return {"code": "one_answer"}
     chances = {
@@ -244,9 +240,6 @@ def _next(
     names = {name: [row[judge] for row in people if row["verdict"] == name] for name in VERDICTS}
     in_question = [row for row in people if row["verdict"] in IN_QUESTION]
     adversaries = [row[judge] for row in in_question if row.get("p_adversarial", 0.0) > 0.8]
-    calibration = None if audited is None else audited.calibration
-    if calibration is not None and calibration.alike and "family" not in context.program.axes:
-        steps.append({"code": "name_families", "families": calibration.alike})
     if not fit["settled"]:
         steps.append({"code": "fit_again", "sampler": fit["sampler"], "open": fit["open"]})
     elif not fit["exact"] and fit["sampler"] and in_question:
@@ -266,14 +259,6 @@ def _next(
     }
     steps += [{"code": code, "names": some} for code, some in last.items() if some]
     return [*steps, {"code": "suggest" if people else "compare"}]
-
-
-def _limits(audited: Audit | None) -> list[dict[str, Any]]:
-    if audited is None:
-        return []
-    on_crowd = audited.anchor.is_missing or audited.anchor.crowd
-    sample = "crowd_is_right" if on_crowd else "fair_sample"
-    return [{"code": code} for code in ("careless_or_misled", sample, "beyond_the_model")]
 
 
 # ---------------------------------------------------------------- sections
@@ -333,65 +318,66 @@ def _largest(moves: pd.DataFrame) -> pd.DataFrame:
 
 
 def _changed_items(context: AuditContext) -> list[dict[str, Any]]:
-    """Items whose rank or label is another one without those flagged."""
+    """Items whose label or rank is another one without those flagged."""
     assert context.dropped is not None
-    program = program_of(context.program.model, context.dropped)
-    other = AuditContext(program, context.dropped, None, context.level)
-    alone = AuditContext(context.program, context.result, None, context.level)
-    makers = kind_of(program.data).sections[:1]
-    sections = [section for one in (alone, other) for make in makers if (section := make(one))]
-    tables = [section.table for section in sections if section.table is not None]
-    name = next((name for name in ("rank", "label") if tables and name in tables[0]), None)
-    if name is None or tables[0]["item"].duplicated().any():
+    what, find = ("rank", ranks_of)
+    if "classes" in context.result.children:
+        what, find = ("label", labels_of)
+    both = pd.DataFrame({"before": find(context.result), "after": find(context.dropped)})
+    if both.index.name != "item":
         return []
-    both = tables[0][["item", name]].merge(tables[1][["item", name]], on="item")
-    both.columns = pd.Index(["item", "before", "after"])
-    changes = both[both["before"] != both["after"]]
-    tau = None
-    if name == "rank":
+    changes, tau = both[both["before"] != both["after"]].reset_index(), None
+    if what == "rank":
         tau = float(both["before"].corr(both["after"], method="kendall"))
         changes = _largest(changes)
-    numbers = {"what": name, "of": len(both), "kendall_tau": tau}
+    numbers = {"what": what, "of": len(both), "kendall_tau": tau}
     return [finding("changed", **numbers, changes=changes.to_dict("records"))]
+
+
+# ---------------------------------------------------------------- conclusions of a fit
+
+# Sites that put something in an order, in the order of looking for them.
+SCORES = ("reward", "worth", "quality", "ability")
+
+
+def scores_of(posterior: xr.Dataset) -> xr.DataArray | None:
+    """Draws of what puts entries in an order; None of a model without."""
+    return next((posterior[site] for site in SCORES if site in posterior), None)
+
+
+def ranks_of(result: xr.DataTree) -> pd.Series:
+    """Place of each entry by its posterior mean; none of a model that puts none in order."""
+    scores = scores_of(result["posterior"].dataset)
+    if scores is None or scores.ndim != 3:
+        return pd.Series(dtype=int)
+    mean = scores.mean(("chain", "draw")).to_series()
+    return mean.rank(ascending=False, method="first").astype(int)
+
+
+def classes_of(result: xr.DataTree) -> pd.DataFrame:
+    """Probability of each class of each item."""
+    frame: pd.DataFrame = result["classes"]["responsibility"].transpose("item", ...).to_pandas()
+    return frame
+
+
+def labels_of(result: xr.DataTree) -> pd.Series:
+    """Most probable class of each item; none of a model without classes of items."""
+    if "classes" not in result.children:
+        return pd.Series(dtype=object)
+    return classes_of(result).idxmax(axis=1).map(name_text).astype(object)
 
 
 # ---------------------------------------------------------------- agreement
 
 
-def _agreement(
-    data: Judgements, people: list[dict[str, Any]], context: AuditContext
-) -> dict[str, Any] | None:
-    """Agreement of those who matter most with one another, and the statistics of all."""
-    statistics = None
-    if is_measurable(data):
-        with warnings.catch_warnings(), suppress(DataError):
-            warnings.simplefilter("ignore", DataWarning)
-            statistics = agreement(data, level=context.level).reset_index(names="statistic")
-    elif not people:
+def _agreement(data: Judgements, level: float) -> dict[str, Any] | None:
+    """Statistics of the agreement of all judges; None where there are none."""
+    if not is_measurable(data):
         return None
-    # Those in question come first.
-    rows = [row for row in people if row["judgements"] > 0][:_MATRIX]
-    code = {str(name): place for place, name in enumerate(data.judges)}
-    matrix = pairwise(data, np.array([code[str(row[data.judge])] for row in rows], int))
-    return {
-        "annotators": [row[data.judge] for row in rows],
-        "verdicts": [row["verdict"] for row in rows],
-        "of": len(data.judges),
-        "by_chance": by_chance(data),
-        "share": matrix.share,
-        "common": matrix.common,
-        "mean": float(np.nanmean(matrix.share)) if (matrix.common > 0).any() else None,
-        "statistics": statistics,
-    }
-
-
-def by_chance(data: Judgements) -> float:
-    """Probability that two who answer without looking agree."""
-    if data.pair is not None or not data.listed:
-        return 0.5
-    _, _, answer, weight = data.tallies()
-    counts = np.bincount(answer, weight)
-    return float(((counts / counts.sum()) ** 2).sum())
+    with warnings.catch_warnings(), suppress(DataError):
+        warnings.simplefilter("ignore", DataWarning)
+        return {"statistics": agreement(data, level=level).reset_index(names="statistic")}
+    return None
 
 
 # ---------------------------------------------------------------- next questions

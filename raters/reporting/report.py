@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from raters.auditing.audit import Audit
-from raters.errors import SettingError, refuse
+from raters.errors import refuse
 from raters.errors.validation import checked
 from raters.fitting.result import check_several, identity_of, program_of
 from raters.judgements.base import Judgements
@@ -20,6 +20,7 @@ from raters.model import Model
 from raters.program import Program
 from raters.reporting import facts, views
 from raters.reporting.files import files_of
+from raters.reporting.page import Page
 
 # Probability of the intervals, where no audit says another one.
 _LEVEL = 0.9
@@ -28,12 +29,10 @@ _PARTS = (
     *("title", "kind", "judge", "judged", "words", "asked", "answer", "worlds", "columns"),
     *("annotators", "sections", "agreement", "convergence", "next", "limits", "how", "cite"),
 )
-# Method that makes the form of a file, by its ending.
-FORMS = {".html": "to_html", ".md": "to_markdown", ".txt": "to_text", ".json": "to_json"}
 
 
 @dataclass(frozen=True, repr=False)
-class Report:
+class Report(Page):
     """Report of an audit; each form shows the same facts.
 
     Attributes
@@ -59,6 +58,8 @@ class Report:
     facts: Mapping[str, Any]
     files: Mapping[str, Callable[[Path], object]] = field(default_factory=dict, compare=False)
 
+    view = staticmethod(views.report)
+
     def __post_init__(self) -> None:
         version = self.facts.get("schema_version") if isinstance(self.facts, Mapping) else None
         if version != facts.SCHEMA_VERSION or not set(_PARTS) <= set(self.facts):
@@ -66,63 +67,11 @@ class Report:
             expected = "pass the facts of a report as they were made"
             refuse("facts", problem=problem, expected=expected, instead="rt.report(model, result)")
 
-    def to_html(self) -> str:
-        """One page that needs nothing else: no script, no font, no picture from elsewhere."""
-        return views.report("html", self.facts)
-
-    def to_markdown(self) -> str:
-        """The short form, for a pull request or an issue; names are escaped."""
-        return views.report("md", self.facts)
-
-    def to_text(self, rows: int = 20) -> str:
-        """Plain text of some sixty lines for a terminal, with tables of at most so many rows."""
-        return views.report("txt", self.facts, rows)
-
-    def to_json(self) -> str:
-        """Strict JSON. ``Report(json.loads(text))`` is the report again."""
-        return facts.as_json(self.facts)
-
-    @checked
-    def as_text(self, path: str | Path) -> str:
-        """The form that the ending of a path asks for: ``.html``, ``.md``, ``.txt`` or ``.json``;
-        nothing is written."""
-        return getattr(self, FORMS[check_form(Path(path))])()
-
-    @checked
-    def save(self, path: str | Path) -> None:
-        """Write the form that the ending of `path` asks for.
-
-        Parameters
-        ----------
-        path : str or pathlib.Path
-            Ending in ``.html``, ``.md``, ``.txt`` or ``.json``.
-
-        Raises
-        ------
-        SettingError
-            When the ending is another one, or the file cannot be written.
-        """
-        path = Path(path)
-        text = self.as_text(path)
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            why = f"{str(path)!r} cannot be written: {error.strerror}"
-            raise SettingError(f"{why}; name a file in a folder that can be written to") from error
-
     def __str__(self) -> str:
         return "\n".join(views.summary(self.facts))
 
     def __repr__(self) -> str:
         return f"Report({self.facts['title']!r}: {views.summary(self.facts)[0]!r})"
-
-
-def check_form(path: Path) -> str:
-    """The ending of a report's file."""
-    if path.suffix.lower() not in FORMS:
-        expected = f"end it in {', '.join(FORMS)}, such as {path.stem or 'report'}.html"
-        refuse("path", str(path), "does not say what form the report should have", expected)
-    return path.suffix.lower()
 
 
 @checked
@@ -191,12 +140,15 @@ def report(
     >>> page.save("report.html")                                    # doctest: +SKIP
     """
     program = program_of(model, result)
-    if audit is None and facts.why_unjudged(program):
-        if dropped is not None:
-            problem = "is a fit without those flagged, and nobody is judged here"
-            refuse("dropped", problem=problem, expected="leave it out, or pass an audit")
-    else:
-        _check_same(audit, program)
+    unjudged = audit is None and bool(facts.why_unjudged(program))
+    if unjudged and dropped is not None:
+        problem = "is a fit without those flagged, and nobody is judged here"
+        refuse("dropped", problem=problem, expected="leave it out, or pass an audit")
+    if not unjudged and (audit is None or audit.fit not in ("", identity_of(program))):
+        problem = "is of another fit than `result`: of another model, or of other judgements"
+        problem, expected = "is missing" if audit is None else problem, "pass that of this result"
+        instead = "rt.report(model, result, rt.audit(model, result))"
+        refuse("audit", problem=problem, expected=expected, instead=instead)
     check_several(result, "a report says how sure it is")
     table = _table(questions, program.data)
     whole = Program(program.model, program.data.unpadded())
@@ -205,18 +157,6 @@ def report(
     sections = facts.sections_of(context)
     page = facts.facts_of(context, sections, table, questions_note, title)
     return Report(page, files_of(context, sections))
-
-
-def _check_same(audit: Audit | None, program: Program[Any]) -> None:
-    """`SettingError` for no audit, or that of another fit."""
-    if audit is None:
-        problem = "is missing"
-    elif audit.fit and audit.fit != identity_of(program):
-        problem = "is of another fit than `result`: of another model, or of other judgements"
-    else:
-        return
-    instead = "rt.report(model, result, rt.audit(model, result))"
-    refuse("audit", problem=problem, expected="pass the audit of this result", instead=instead)
 
 
 def _table(questions: xr.Dataset | pd.DataFrame | None, data: Judgements) -> pd.DataFrame | None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,8 +38,7 @@ from raters.judgements.names import name_text, shorten, warn_data
 from raters.judgements.reading.columns import read_number
 from raters.model import Model, Values
 from raters.program import Program, pointwise_log_likelihood
-from raters.reporting.board import scores_of
-from raters.reporting.facts import why_unjudged
+from raters.reporting.facts import classes_of, labels_of, ranks_of, scores_of, why_unjudged
 
 # Effective draws that weights must leave.
 _WORTH = 200
@@ -122,15 +122,8 @@ def update(
     known = all(before.data.coords[axis] == new.coords[axis] for axis in new.named_axes())
     draws = _weighted(before, program, result, seed) if known else None
     if draws is None:
-        start = result if known else None
-        after = fit(
-            model,
-            program.data,
-            seed=seed,
-            start=start,
-            progress=progress,
-            log_likelihood=log_likelihood,
-        )
+        settings: Any = {"seed": seed, "progress": progress, "log_likelihood": log_likelihood}
+        after = fit(model, program.data, start=result if known else None, **settings)
         k = np.inf
     else:
         k = draws.facts["pareto_k"]
@@ -208,61 +201,34 @@ def _total(model: Model[Any], data: Any, values: Values) -> Float[Array, ""]:
 
 def _changes(before: xr.DataTree, after: xr.DataTree, model: Model[Any]) -> pd.DataFrame:
     """Ranks, labels and verdicts that are other ones, by name, with probabilities."""
-    tables = {}
-    for what, find in (("rank", _ranks), ("label", _labels), ("verdict", _verdicts)):
-        each = {"before": find(before, model), "after": find(after, model)}
-        both = pd.DataFrame({when: one.rename(name_text) for when, one in each.items()})
-        differs = both["before"] != both["after"]
-        if what == "label":
-            differs &= both["before"].notna()
-        if what == "rank":  # New, or has passed another known one.
-            known = both.dropna().astype(int).rank()
-            differs = (known["before"] != known["after"]).reindex(both.index, fill_value=True)
-        changed, chance = both[differs], np.array(np.nan)
-        if what == "label" and len(changed):
-            chance = _classes(after).rename(name_text).loc[changed.index].max(axis=1).to_numpy()
-        if what == "rank" and len(changed):
-            chance = _chance_of_rank(after, changed)
-        tables[what] = changed.assign(probability=chance)
-    return pd.concat(tables, names=["what", "name"]).reset_index()
+
+    def both(find: Callable[[xr.DataTree], pd.Series]) -> pd.DataFrame:
+        each = {"before": find(before), "after": find(after)}
+        return pd.DataFrame(
+            {when: one.rename(name_text).astype(object) for when, one in each.items()}
+        )
+
+    ranks, labels, verdicts = both(ranks_of), both(labels_of), both(partial(_verdicts, model))
+    # New, or has passed another known one.
+    known = ranks.dropna().astype(int).rank()
+    ranks = ranks[(known["before"] != known["after"]).reindex(ranks.index, fill_value=True)]
+    labels = labels[labels["before"].notna() & (labels["before"] != labels["after"])]
+    verdicts = verdicts[verdicts["before"] != verdicts["after"]]
+    if len(ranks):  # At least as far as this from the one before.
+        scores: Any = scores_of(after["posterior"].dataset)
+        draws = scores.stack(sample=("chain", "draw")).transpose("sample", ...).to_pandas()
+        each = draws.rank(axis=1, ascending=False).rename(columns=name_text)[ranks.index]
+        now, then = (ranks[when].to_numpy(float) for when in ("after", "before"))
+        chance = np.where((now < then) | np.isnan(then), each <= now, each >= now).mean(0)
+        ranks = ranks.assign(probability=chance)
+    if len(labels):
+        chances = classes_of(after).rename(name_text).loc[labels.index]
+        labels = labels.assign(probability=chances.max(axis=1))
+    table = pd.concat({"rank": ranks, "label": labels, "verdict": verdicts}, names=["what", "name"])
+    return table.reindex(columns=["before", "after", "probability"]).reset_index()
 
 
-def _ranks(result: xr.DataTree, model: Model[Any]) -> pd.Series:
-    """Place of each entry by its posterior mean; none of a model that puts none in order."""
-    scores = scores_of(result["posterior"].dataset)
-    if scores is None or scores.ndim != 3:
-        return pd.Series(dtype=object)
-    mean = scores.mean(("chain", "draw")).to_series()
-    return mean.rank(ascending=False, method="first").astype(int).astype(object)
-
-
-def _chance_of_rank(result: xr.DataTree, changed: pd.DataFrame) -> Float[np.ndarray, " change"]:
-    """Probability of a rank at least as far as this from the one before."""
-    scores = scores_of(result["posterior"].dataset)
-    assert scores is not None
-    draws = scores.transpose("chain", "draw", ...).values.reshape(-1, scores.shape[-1])
-    rank = pd.DataFrame(1 + (-draws).argsort(1).argsort(1))
-    rank.columns = [*map(name_text, scores.coords[scores.dims[-1]].values)]
-    after, before = (changed[name].to_numpy(float) for name in ("after", "before"))
-    each = rank[changed.index].to_numpy()
-    is_better = (after < before) | np.isnan(before)
-    return np.where(is_better, each <= after, each >= after).mean(0)
-
-
-def _classes(result: xr.DataTree) -> pd.DataFrame:
-    """Probability of each class of each item."""
-    frame: pd.DataFrame = result["classes"]["responsibility"].transpose("item", ...).to_pandas()
-    return frame
-
-
-def _labels(result: xr.DataTree, model: Model[Any]) -> pd.Series:
-    """Most probable class of each item."""
-    if "classes" not in result.children:
-        return pd.Series(dtype=object)
-    return _classes(result).idxmax(axis=1).map(name_text).astype(object)
-
-
-def _verdicts(result: xr.DataTree, model: Model[Any]) -> pd.Series:
+def _verdicts(model: Model[Any], result: xr.DataTree) -> pd.Series:
     """Verdict of the audit on each annotator."""
     if why_unjudged(program_of(model, result)):
         return pd.Series(dtype=object)

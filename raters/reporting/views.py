@@ -12,6 +12,7 @@ import numpy as np
 from raters import inference
 from raters.judgements.display import ISOLATED, SHORT, WHOLE, display_name, isolated, visible
 from raters.judgements.names import dashed
+from raters.kinds import Column
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 
 # Rows of a section's table in a page, which would be slow with more.
 _ROWS = 500
-# Up to so many judges are shown at once in a page; of more, only the first.
-_OPEN, _FIRST = 30, 10
-# Figures of a page; what else is drawn is folded.
-_FIGURES = 3
 # A model, a back-end or a verb as one writes it in Python.
 _PYTHON = re.compile(
     r"\brt\.(?:(?:models\.)?([A-Z]\w*)\(((?:\w+=[^=(),]+(?:, )?)*)\)|(audit|check)\b)"
@@ -31,24 +28,15 @@ _PYTHON = re.compile(
 
 def report(form: str, facts: Mapping[str, Any], rows: int = _ROWS) -> str:
     """A report as a page (``html``), or shorter as Markdown (``md``) or text (``txt``)."""
-    page = _prepared(facts) | {"most": rows, "columns_in_text": 4}
-    people, sections = page["annotators"], page["sections"]
-    page["first"] = people if len(people) <= _OPEN else people[:_FIRST]
-    every = [*sections, *(["agreement"] if page["agreement"] else [])]
-    drawn = [key for key in sections if sections[key]["rows"] or sections[key]["matrices"]]
-    drawn += [key for key in every[len(sections) :] if page["agreement"]["mean"] is not None]
-    # Where nobody is judged, the first is the table.
-    page["open"] = drawn[: _FIGURES + (not people)]
-    page["folded"] = [key for key in every if key not in page["open"]]
-    return _rendered(f"report.{form}", page)
+    return _rendered(f"report.{form}", _prepared(facts) | {"most": rows, "columns_in_text": 4})
 
 
 def board(form: str, facts: Mapping[str, Any], rows: int = _ROWS) -> str:
     """A board as a page (``html``, or ``inline.html`` for a notebook), Markdown or text."""
     page = dict(facts) | {
-        "say": partial(_say, facts),
+        "say": partial(lines_of, facts),
         "words": _worded(facts, "finding", facts["notes"]),
-        "meanings": _say(facts, "meanings_of", facts["columns"], []),
+        "meanings": lines_of(facts, "meanings_of", facts["columns"], []),
         "level": f"{facts['asked']['level']:.0%}",
         "columns": _headed(facts, facts["columns"], facts["rows"]),
         "most": rows,
@@ -65,19 +53,14 @@ def _rendered(form: str, page: Mapping[str, Any]) -> str:
     return "\n".join(map(visible, lines) if form.endswith("txt") else lines) + "\n"
 
 
-def board_answer(facts: Mapping[str, Any]) -> str:
-    """The first sentence of a board."""
-    return _say(facts, f"{facts['board']}_answer")[0]
-
-
 def summary(facts: Mapping[str, Any]) -> list[str]:
     """The answer, what it stands on, and what would change it, in lines."""
-    page, say = _prepared(facts), partial(_say, facts)
+    page, say = _prepared(facts), partial(lines_of, facts)
     answer = [page["headline"], *say("stands_on"), *say("not_final")]
     return [*answer, *page["sure"], *page["steps"]]
 
 
-def _say(facts: Mapping[str, Any], name: str, *arguments: Any) -> list[str]:
+def lines_of(facts: Mapping[str, Any], name: str, *arguments: Any) -> list[str]:
     """Lines of a macro of the template of words."""
     macro = getattr(environment().get_template("words.jinja").module, name)
     lines = str(macro(*arguments, facts)).splitlines()
@@ -104,17 +87,20 @@ def as_options(text: str) -> str:
 def _worded(facts: Mapping[str, Any], group: str, entries: Any) -> list[str]:
     """Words of findings, steps or limits; those of kinds outside of the package are their own."""
     names = ["own" if "text" in one else f"{group}_{one['code']}" for one in entries]
-    said = [_say(facts, name, one) for name, one in zip(names, entries, strict=True)]
+    said = [lines_of(facts, name, one) for name, one in zip(names, entries, strict=True)]
     return [line for lines in said for line in lines]
 
 
 def _prepared(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The facts with their words."""
-    say = partial(_say, facts)
-
-    def column(name: str, form: str, heading: str) -> dict[str, Any]:
-        return {"name": name, "form": form, "heading": heading, "ends": False, "scale": None}
-
+    say, words = partial(lines_of, facts), facts["words"]
+    special = {
+        "judge": Column(facts["judge"], "name", words["judge"]),
+        "verdict": Column("verdict", "text", "verdict"),
+        "reason": Column("why", "text", "reason"),
+        "count": Column("judgements", "whole", words["many"]),
+    }
+    columns = _headed(facts, map(vars, special.values()), [])
     sections = {
         key: dict(section)
         | {
@@ -134,7 +120,8 @@ def _prepared(facts: Mapping[str, Any]) -> dict[str, Any]:
     for section in list(sections.values())[:1]:
         first, section["words"] = section["words"][:1], section["words"][1:]
     headline = say("headline") if people else first
-    return dict(facts) | {
+    next_columns = _headed(facts, facts["next"]["question_columns"], [])
+    page = dict(facts) | {
         "say": say,
         "annotators": people,
         "columns": _headed(facts, facts["columns"], people),
@@ -144,13 +131,9 @@ def _prepared(facts: Mapping[str, Any]) -> dict[str, Any]:
         "steps": _worded(facts, "step", facts["next"]["steps"]),
         "limits": _worded(facts, "limit", facts["limits"]),
         "level": f"{facts['asked']['level']:.0%}",
-        "next": dict(facts["next"])
-        | {"question_columns": _headed(facts, facts["next"]["question_columns"], [])},
-        "judge_column": column(facts["judge"], "name", facts["words"]["judge"]),
-        "verdict_column": column("verdict", "text", "verdict"),
-        "reason_column": column("why", "text", "reason"),
-        "count_column": column("judgements", "whole", facts["words"]["many"]),
+        "next": dict(facts["next"]) | {"question_columns": next_columns},
     }
+    return page | {f"{name}_column": one for name, one in zip(special, columns, strict=True)}
 
 
 def _headed(facts: Mapping[str, Any], columns: Any, rows: Any) -> list[dict[str, Any]]:
@@ -163,7 +146,7 @@ def _headed(facts: Mapping[str, Any], columns: Any, rows: Any) -> list[dict[str,
         if name == facts["judged"] and "verdict" in keys:
             marks.append(facts["asked"]["threshold"])
         is_drawn = column["form"] == "interval" and rows
-        more = {"heading": _say(facts, "heading", column)[0], "ends": f"{name}_low" in keys}
+        more = {"heading": lines_of(facts, "heading", column)[0], "ends": f"{name}_low" in keys}
         more |= {"scale": scale_of(every, name, *marks) if is_drawn else None}
         headed.append({**column, **more, "marks": sorted(set(marks))})
     return headed

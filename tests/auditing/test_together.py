@@ -41,7 +41,6 @@ def audited(number: np.ndarray, below: np.ndarray, verdict: str = "keep", **anch
     columns = {
         "judgements": number[order],
         "competence": 1 - below[order],
-        "p_adversarial": below[order] / 2,
         "p_below": below[order],
         "verdict": np.full(4, verdict, object),
     }
@@ -64,7 +63,6 @@ def test_the_shares_of_the_judgements_decide(program) -> None:
     below = found["p_below"].to_series()
     assert below.to_dict() == pytest.approx({"ann": 1.0, "bob": 1.0, "eve": 0.2, "new": 1 / 3})
     assert found["p_above"].values == pytest.approx(1 - below.values)
-    assert found["p_adversarial"].values == pytest.approx(below.values / 2)
     assert found["verdict"].to_series().to_dict() == {
         "ann": "drop",
         "bob": "drop",

@@ -15,6 +15,7 @@ from raters.checking.discrepancies import Draw, Layout
 from raters.checking.predictive import Check, holm
 from raters.fitting.predict import answer_counts, single, source_rows
 from raters.judgements.counts import pairs_within
+from raters.kinds import registered_kinds
 from raters.kinds.comparisons import discrepancies as of_pairs
 from tests import hand
 
@@ -168,6 +169,16 @@ def test_every_pair_of_a_group_comes_once():
     pairs = set(zip(*pairs_within(np.sort(group), 10**6), strict=True))
     expected = {(i, j) for i, j in combinations(range(9), 2) if group[i] == group[j]}
     assert pairs == expected
+    assert set(zip(*pairs_within(np.sort(group), 12), strict=True)) < expected
+
+
+def test_what_has_a_remedy_is_a_model_or_a_setting():
+    for kind in registered_kinds():
+        known = {cls.__name__ for cls in kind.models}
+        known |= {field.name for cls in kind.models for field in dataclasses.fields(cls)}
+        for one in kind.discrepancies:
+            for has, _ in (*one.mends, *(one.low_mends or ())):
+                assert set(has) <= known, (one.name, has)
 
 
 def test_labels_with_counts_are_single_labels():

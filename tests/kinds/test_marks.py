@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import raters as rt
-from raters.auditing.agreement import pairwise
+from raters.auditing.disagreement import Answers, nominal
 from raters.errors import DataError, SettingError
 from raters.testing._blocks import densities
 from tests.kinds.marks import Marks, Mild, table
@@ -76,7 +76,7 @@ def test_agreement_is_about_the_same_question():
     rows = [(page, who, place) for page in "tuv" for who in "rs" for place in range(4)]
     page, who, place = zip(*rows, strict=True)
     same = read(page=list(page), who=list(who), sentence=list(place), good=[n % 2 for n in place])
-    assert pairwise(same, np.arange(2)).share[0, 1] == 1.0
+    assert nominal(Answers.of(same))["observed_agreement"].value == 0
 
 
 def test_tables_hold_the_numbers_that_are_asked_about(marks):

@@ -107,19 +107,14 @@ def test_agreement_with_people_is_beside_that_of_people() -> None:
     assert found.people["agreement"].nunique() == 1
 
 
-def test_a_card_has_one_judge_and_forms_have_the_same_numbers() -> None:
+def test_forms_have_the_same_numbers(tmp_path) -> None:
     found = board(with_gold=True)
-    card = found.card("first").to_frame().set_index("quantity")
-    assert float(card.loc["accuracy", "value"]) == pytest.approx(
-        found.table.loc["first", "accuracy"], rel=0.01
-    )
-    assert not any(name.endswith(("low", "high")) for name in card.index)
     rows = json.loads(found.to_json())["rows"]
     assert [row["accuracy"] for row in rows] == found.table["accuracy"].tolist()
     for form in (found.to_text(), found.to_markdown(), found.to_html(), found._repr_html_()):
         assert all(judge in form for judge in found.table.index)
-    with pytest.raises(SettingError):
-        found.card("eve")
+    found.save(tmp_path / "board.md")
+    assert (tmp_path / "board.md").read_text(encoding="utf-8") == found.to_markdown()
 
 
 def test_what_is_no_judge_or_no_column_is_refused() -> None:

@@ -13,7 +13,6 @@ import pytest
 import xarray as xr
 
 import raters as rt
-from raters.auditing.agreement import pairwise
 from raters.errors import SettingError
 from raters.fitting.storage import to_json
 from raters.inference import Backend
@@ -192,27 +191,6 @@ def test_expected_costs_and_mistakes_by_hand():
     assert (answer["judgements_of_flagged"], answer["judgements"]) == (8, 17)
     headline = "drop: 1 of 3 annotators (guess); review: 1 (good); too few judgements: 1"
     assert str(report).splitlines()[0] == headline
-
-
-def test_agreement_of_two_annotators_by_hand():
-    votes = hand.votes(
-        ("a", "b", "x"), ("a", "b", "y"), ("c", "b", "x"), ("b", "c", "y"),
-        ("a", "c", "x"), ("a", "c", "z"), ("a", "c", "z"), ("c", "a", "z"),
-        annotators=["x", "y", "z"],
-    )  # fmt: skip
-    matrix = pairwise(votes, np.array([2, 0, 1]))
-    # x and y: equal on ab, unequal on bc. x and z: z says a over c in two of three votes. y and z:
-    # nothing in common.
-    assert matrix.common.tolist() == [[0, 1, 0], [1, 0, 2], [0, 2, 0]]
-    expected = [[np.nan, 2 / 3, np.nan], [2 / 3, np.nan, 0.5], [np.nan, 0.5, np.nan]]
-    np.testing.assert_allclose(matrix.share, expected)
-    table = {"i": [1, 2, 3, 1, 2, 3, 3], "who": list("xxxyyyy"), "says": [0, 1, 2, 0, 2, 2, 1]}
-    labels = rt.Labels.from_frame(table, item="i", annotator="who", label="says")
-    np.testing.assert_allclose(pairwise(labels, np.array([0, 1])).share[0, 1], (1 + 0 + 0.5) / 3)
-    table = {"a": ["p", "p"], "b": ["q", "q"], "who": ["x", "y"], "wins": ["tie", "a"]}
-    roles = {"first": "a", "second": "b", "outcome": "wins", "annotator": "who"}
-    tied = rt.Comparisons.from_frame(table, **roles, ties="half")
-    assert pairwise(tied, np.array([0, 1])).share[0, 1] == 0.5
 
 
 # ---------------------------------------------------------------- convergence

@@ -46,6 +46,7 @@ from jaxtyping import Float
 from scipy.special import betaincinv, betaln, ndtri, xlog1py, xlogy
 
 from raters.auditing.intervals import table
+from raters.auditing.words import worded
 
 # The statement about items, beside those about annotators.
 WRONG_LABELS = "share of wrong labels"
@@ -161,10 +162,4 @@ def check_table(
 def difference(checked: xr.Dataset) -> str:
     """Name the statements whose intervals do not meet those of the known truths; empty if none."""
     apart = checked["statement"].values[checked["differs"].values].tolist()
-    if not apart:
-        return ""
-    named = ", ".join(apart[:5]) + f" and {len(apart) - 5} more" * (len(apart) > 5)
-    return (
-        "the known truths alone give other intervals, which do not meet those stated here"
-        f" (anchor_check), of: {named}"
-    )
+    return worded("difference", apart=apart) if apart else ""

@@ -17,6 +17,7 @@ from raters.auditing.intervals import table
 from raters.auditing.truth.anchor_check import JudgeComparison, anytime, check_table, leads
 from raters.auditing.truth.annotator_accuracy import Accuracies, draw_accuracies
 from raters.auditing.truth.statements import Statements, by_annotator
+from raters.auditing.words import worded
 from raters.errors import PACKAGE, DataError, DataWarning, refuse
 from raters.errors.validation import checked, share
 from raters.fitting.result import check_several, program_of
@@ -79,30 +80,7 @@ class Anchor:
         """The source, in one sentence; of several kinds that differ, in one for each part."""
         if len({one.sentence for _, one in self.parts}) > 1:
             return " ".join(f"{name}: {one.sentence}" for name, one in self.parts)
-        who = self.judges.capitalize()
-        if self.crowd:
-            return (
-                f"The crowd was taken to be right: {self.judges} were measured against what all"
-                " answers together say, and mistakes that the crowd makes together count as truth."
-            )
-        if self.is_missing and not self.known:
-            remedy = " Known truths of a random part of the questions would." * self.takes_truths
-            return (
-                f"{who} were measured against the crowd alone: nothing here tells whether the"
-                f" crowd is right.{remedy}"
-            )
-        if self.model and not self.known:
-            return f"{who} were judged by what their model says, and by nothing beside it."
-        some = "as told" if self.by_trusted == self.known else f"{self.by_trusted:,} of them told"
-        source = f", {some} by {shorten(self.trusted)}" if self.trusted else ""
-        parts = [f"{self.known:,} known truth{'s' * (self.known != 1)}{source}"] * bool(self.known)
-        parts += [f"an earlier record of {self.judges}"] * self.recorded
-        rest = (
-            f", and otherwise against the crowd: fewer than {ENOUGH} known truths do not tell"
-            " whether the crowd is right"
-        )
-        against = " and ".join(parts) + rest * self.is_missing
-        return f"{who} were measured against {against}."
+        return worded("anchor", a=self, trusted=shorten(self.trusted), enough=ENOUGH)
 
 
 class Given(NamedTuple):
@@ -196,11 +174,6 @@ class Calibration(abc.ABC):
     def known_questions(self) -> Int[np.ndarray, " question"]:
         """Codes of the questions whose truth is known, as of `Judgements.about`."""
         return np.asarray(np.unique(self.known_answers["question"]))
-
-    @property
-    def alike(self) -> list[list[Any]]:
-        """Groups of annotators who visibly are wrong together."""
-        return []
 
     def compare(self, one: Any, other: Any) -> JudgeComparison:
         """Compare two annotators; see `Audit.compare`."""
@@ -403,10 +376,6 @@ def contradiction(is_wrong: Bool[np.ndarray, " known"], what: str) -> str:
     wrong, known = int(is_wrong.sum()), len(is_wrong)
     if wrong < 2 or 2 * wrong <= known:
         return ""
-    remedy = (
-        f"check that gold names {what} as the answers do, not the other way round"
-        if wrong > _REVERSED * known
-        else "look at some of them: the crowd is wrong on these together, or gold is"
-    )
-    followed = ", and every statement follows them" if known >= ENOUGH else ""
-    return f"{wrong} of {known} known {what} contradict the crowd{followed}; {remedy}"
+    turned, enough = wrong > _REVERSED * known, known >= ENOUGH
+    numbers = {"wrong": wrong, "known": known, "what": what, "reversed": turned, "enough": enough}
+    return worded("contradiction", **numbers)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
+from raters.auditing.words import worded
 from raters.errors import DataError, refuse
 from raters.judgements.labels import Labels, known_truth
 from raters.judgements.names import shorten
@@ -69,19 +70,15 @@ def weights(labels: Labels, known: Mask, chosen: PerItem | None) -> tuple[PerIte
     if chosen is not None:
         number = known / np.where(np.isnan(chosen), np.nanmean(chosen), chosen)
     elif doubt := _selection(labels, known):
-        stratum = _strata(labels)
+        # Strata are the class that most labels name, and their agreement in quarters.
+        votes = labels.votes()
+        agreement = votes.max(1) / np.maximum(votes.sum(1), 1)
+        quarter = pd.Series(agreement).groupby(votes.argmax(1)).rank(pct=True, method="average")
+        place = np.ceil(quarter.to_numpy() * _STRATA) - 1
+        stratum = np.asarray(votes.argmax(1) * _STRATA + place, int)
         of_known = np.maximum(np.bincount(stratum, known), 1)
         number = known * (np.bincount(stratum) / of_known)[stratum]
     return number * number.sum() / np.maximum((number**2).sum(), 1e-300), doubt
-
-
-def _strata(labels: Labels) -> Int[np.ndarray, " item"]:
-    """Stratum of each item: the class that most labels name, and their agreement in quarters."""
-    votes = labels.votes()
-    agreement = votes.max(1) / np.maximum(votes.sum(1), 1)
-    quarter = pd.Series(agreement).groupby(votes.argmax(1)).rank(pct=True, method="average")
-    place = np.ceil(quarter.to_numpy() * _STRATA) - 1
-    return np.asarray(votes.argmax(1) * _STRATA + place, int)
 
 
 def _selection(labels: Labels, known: Mask) -> str:
@@ -105,9 +102,4 @@ def _selection(labels: Labels, known: Mask) -> str:
     if not other_classes and not mannwhitneyu(*agreement).pvalue < _CHANCE:
         return ""
     what = "classes" if other_classes else "agreement"
-    return (
-        f"the items of known class are no random sample, as the {what} of their labels tell; they"
-        " are weighted by majority class and agreement to stand for all items, which cannot correct"
-        " every way of choosing: draw items at random before looking at the labels, or give the"
-        f" probability with which each was chosen, in a column {PROBABILITY!r}"
-    )
+    return worded("selection", what=what, column=PROBABILITY)

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
 from raters.checking import discrepancies as common
-from raters.checking.discrepancies import Discrepancy, Draw, Layout, Measure
+from raters.checking.discrepancies import Draw, Layout, Measure, discrepancy
 from raters.judgements.counts import pairs_within
-from raters.models.comparisons import ContextualBTL, ExtendedBTL, HierarchicalBTL, MixtureBTL
 
 # Triads that are looked at; of more, so many are drawn at random.
 _MOST_TRIADS = 50_000
 _TRIES = 20
 
-_FEATURES = (ContextualBTL, "rt.models.ContextualBTL() has features of items, or of the two sides")
-_TYPES = (MixtureBTL, "rt.MixtureBTL() has types of annotators, each with its own rewards")
-_TASTES = (HierarchicalBTL, "rt.HierarchicalBTL() has rewards of each annotator's own")
-_SIGNED = (ExtendedBTL, 'rt.ExtendedBTL(competence="signed") has a competence of each annotator')
-
 # ---------------------------------------------------------------- annotator × item
 
 
-@partial(
-    Discrepancy,
-    "agreement of votes of one annotator about one item, less its expectation",
-    "Single annotators favour or disfavour single items, vote after vote, beyond what {model} says",
-    mends=(_TASTES, _SIGNED, _TYPES),
-)
+@discrepancy
 def judge_items(layout: Layout) -> Measure | str:
     """Mean product of residuals of an annotator's votes on an item: excess of agreeing pairs."""
     data = layout.data
@@ -78,12 +65,7 @@ def _triads(data: Any) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, "3 tria
     return place, pairs
 
 
-@partial(
-    Discrepancy,
-    "share of cycles among three items, by majority of the votes",
-    "Majorities of three items form more cycles than {model} says",
-    mends=(_FEATURES, _TYPES),
-)
+@discrepancy
 def intransitivity(layout: Layout) -> Measure | str:
     """Share of cycles among the triads of items that majorities of votes decide."""
     place, pairs = _triads(layout.data)
@@ -102,13 +84,7 @@ def intransitivity(layout: Layout) -> Measure | str:
 # ---------------------------------------------------------------- position
 
 
-@partial(
-    Discrepancy,
-    "share of votes for what was shown first, less its expectation",
-    "What is shown first wins more often than {model} says",
-    low="What is shown first wins less often than {model} says",
-    mends=(("position_bias", "rt.ExtendedBTL(position_bias=True) learns what the place is worth"),),
-)
+@discrepancy
 def position(layout: Layout) -> Measure | str:
     """Share of votes for what was shown first, of a tie half, less its expectation."""
     if not layout.data.ordered:
@@ -124,19 +100,7 @@ def position(layout: Layout) -> Measure | str:
 # ---------------------------------------------------------------- ties
 
 
-@partial(
-    Discrepancy,
-    "share of ties",
-    "More votes are ties than {model} says",
-    low="Fewer votes are ties than {model} says",
-    mends=(
-        (
-            (),
-            'votes read with ties="keep" have ties as an answer of their own, by the laws'
-            ' ties="davidson" and ties="rao-kupper" of rt.ExtendedBTL',
-        ),
-    ),
-)
+@discrepancy
 def ties(layout: Layout) -> Measure | str:
     data, total = layout.data, layout.number.sum()
     if not data.tied and bool(np.all(np.asarray(data.wins) % 1 == 0)):
@@ -150,8 +114,8 @@ def ties(layout: Layout) -> Measure | str:
     return measure
 
 
-DISCREPANCIES = (
-    replace(common.agreement, mends=(_FEATURES, _TYPES), low_mends=(_SIGNED, _TYPES)),
-    replace(common.competence, mends=(_SIGNED, _TYPES)),
-    *(judge_items, intransitivity, position, ties, common.drift),
+DISCREPANCIES = common.of_kind(
+    "comparisons",
+    *(common.agreement, common.competence, judge_items, intransitivity, position, ties),
+    common.drift,
 )

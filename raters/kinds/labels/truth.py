@@ -18,12 +18,7 @@ from raters.auditing.truth.anchor_check import WRONG_LABELS, check_table, predic
 from raters.auditing.truth.calibration import Calibration, Drawn, Given, number_of_draws
 from raters.auditing.truth.gold_weights import given_probabilities, weights, with_gold
 from raters.auditing.truth.statements import of_labels
-from raters.auditing.truth.true_classes import (
-    alike,
-    class_probs_of,
-    draw_true_classes,
-    learn_unknowns,
-)
+from raters.auditing.truth.true_classes import class_probs_of, draw_true_classes, learn_unknowns
 from raters.fitting.result import draws_of
 from raters.judgements.labels import Labels
 from raters.judgements.names import names_array
@@ -42,8 +37,6 @@ Codes = Int[np.ndarray, " label"]
 _UNKNOWN_DRAWS, _AUDIT_DRAWS = 400, 400
 # Items of known class whose probabilities under all draws are in memory at once.
 _AT_ONCE = 20_000
-# Share of the labels from which on those who give them alike count.
-_ALIKE = 0.1
 # Labels that each annotator starts with, shared out as the crowd does.
 _WEIGHT = 2.0
 # Draws of matrices are made for parts of the annotators of so many numbers (80 MB).
@@ -75,14 +68,6 @@ class LabelCalibration(Calibration):
         number = (self.truth.values != chosen).sum(1)
         low, high = np.quantile(number, ((1 - self.level) / 2, (1 + self.level) / 2))
         return float(low), float(high)
-
-    @property
-    def alike(self) -> list[list[Any]]:
-        """Groups of annotators who are visibly wrong together, with a tenth of all labels."""
-        groups = alike(self.labels, self.class_probability.values)
-        grouped = np.isin(self.labels.annotator, [code for group in groups for code in group])
-        names = [[self.labels.annotators[code] for code in group] for group in groups]
-        return names if grouped.mean() >= _ALIKE else []
 
     def _checked(self, names: list[str], stated: Float[np.ndarray, "name 3"]) -> xr.Dataset:
         """Share of wrong labels and accuracies, beside what the known classes alone say."""

@@ -48,7 +48,7 @@ def cheapest_panel(
     votes, questions = _votes(verdicts, codes)
     while len(questions) < _FEWEST:
         # Without the judge with fewest answers, who limits the questions most.
-        codes.remove(min(codes, key=lambda code: len(verdicts.of(code))))
+        codes.remove(min(codes, key=lambda code: (verdicts.table["judge"] == code).sum()))
         if not codes:
             return None
         votes, questions = _votes(verdicts, codes)

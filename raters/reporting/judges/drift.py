@@ -28,7 +28,10 @@ def drifts(verdicts: Verdicts, codes: list[int], rng: np.random.Generator) -> pd
     """P value of a change of each judge, its time, and the accuracy before and after."""
     from scipy.stats import false_discovery_control  # Which takes a second to load.
 
-    table, rows = _by_question(verdicts), {}
+    # Rightness of the verdicts of each judge on each question at one time.
+    table = verdicts.table.assign(right=verdicts.right(verdicts.table).mean(0))
+    table = table.groupby(["judge", "question", "time"], as_index=False)["right"].mean()
+    rows = {}
     for code in codes:
         own = table[table["judge"] == code].sort_values("time", kind="stable")
         rows[code] = {"drift_p": np.nan, "drift_time": np.nan}
@@ -51,12 +54,6 @@ def drifts(verdicts: Verdicts, codes: list[int], rng: np.random.Generator) -> pd
     if known.any():
         frame.loc[known, "drift_p"] = false_discovery_control(frame.loc[known, "drift_p"])
     return frame
-
-
-def _by_question(verdicts: Verdicts) -> pd.DataFrame:
-    """Rightness of the verdicts of each judge on each question at one time."""
-    table = verdicts.table.assign(right=verdicts.right(verdicts.table).mean(0))
-    return table.groupby(["judge", "question", "time"], as_index=False)["right"].mean()
 
 
 def _change(right: PerVerdict, ends: np.ndarray, rng: np.random.Generator) -> tuple[int, float]:

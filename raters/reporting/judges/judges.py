@@ -14,7 +14,7 @@ from jaxtyping import Float
 from scipy.special import betaincinv
 
 from raters.auditing.intervals import mean_and_interval
-from raters.auditing.truth.calibration import Calibration, calibrate, judge_codes
+from raters.auditing.truth.calibration import calibrate, judge_codes
 from raters.checking.dependence import Dependence, NothingShared, dependence
 from raters.errors import refuse
 from raters.errors.validation import checked, finite, share
@@ -33,7 +33,6 @@ from raters.reporting.judges.verdicts import Verdicts, times, verdicts_of
 
 # Draws of the truth, and the fewest questions that a bias is measured on.
 _DRAWS, _FEWEST = 400, 10
-_ENDS = ("_low", "_high")
 # Columns that are shown, and the p value of drift below which it is noted.
 _SHOWN = (
     Column("judge", "name"),
@@ -77,42 +76,11 @@ class Judges(Board):
         """What accuracies stand on, in one sentence."""
         return str(self.facts["answer"]["stands_on"])
 
-    def card(self, name: Any) -> Card:
-        """All about one judge."""
-        if name_text(name) not in self.table.index:
-            expected = f"name one of {shorten(self.table.index)}"
-            refuse("card", name, "is no judge of this board", expected)
-        row = self.table.loc[name_text(name)].dropna()
-        drawn = [key for key in row.index if f"{key}_low" in row]
-        rows = [_worded(key, row, key in drawn) for key in row.index if not key.endswith(_ENDS)]
-        rows.sort(key=lambda one: one["quantity"] != "accuracy")
-        notes = [one for one in self.notes if one.get("judge") == name_text(name)]
-        facts = {**self.facts, "board": "card"}
-        facts["asked"] = {**self.facts["asked"], "name": name_text(name)}
-        return Card(pd.DataFrame(rows), tuple(notes), facts)
-
     def shown(self) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
         rows = self.to_frame()
         if "most_alike" in rows:
             rows["most_alike"] = rows["most_alike"].fillna("–")
         return rows, [vars(one) | {"digits": 2} for one in _SHOWN if one.name in rows]
-
-
-@dataclass(frozen=True, repr=False)
-class Card(Board):
-    """One judge, from `Judges.card`: a row for each quantity."""
-
-    def shown(self) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-        columns = Column("quantity", "name"), Column("value", "text"), Column("interval", "text")
-        return self.table, [vars(one) for one in columns]
-
-
-def _worded(name: str, row: pd.Series, has_interval: bool) -> dict[str, str]:
-    """A quantity of a card, its value and its interval as text."""
-    value, ends = row[name], [row.get(f"{name}{end}") for end in _ENDS]
-    text = f"{value:.3g}" if isinstance(value, float) else f"{value}"
-    interval = f"{ends[0]:.3g} to {ends[1]:.3g}" if has_interval else "–"
-    return {"quantity": name.replace("_", " "), "value": text, "interval": interval}
 
 
 @checked
@@ -222,7 +190,11 @@ def judges(
     reference = () if gold is not None else people
     found = calibrate(model, result, gold, reference=reference, level=level, seed=seed)
     verdicts = verdicts_of(data, found, question, swapped, lengths or (), time)
-    table = _accuracies(found, data)
+    # The probability that a further verdict is right.
+    ability = {end: found.annotators[f"ability{end}"].values for end in ("", "_low", "_high")}
+    columns = {f"accuracy{end}": values for end, values in ability.items()}
+    number = data.judgements_by(data.judge).astype(int)
+    table = pd.DataFrame({"verdicts": number} | columns)
     if cost:
         table["cost_per_right"] = price / table["accuracy"].clip(lower=1e-9)
     parts = [_biases(verdicts, level, rngs[0])]
@@ -240,10 +212,9 @@ def judges(
         table = table.join(part)
     shared = None
     if len(others) > 1:
-        known = gold if isinstance(data, Labels) else None
         among = [data.judges[code] for code in others]
         with suppress(NothingShared):
-            shared = dependence(model, result, known, among=among, level=level, seed=seed)
+            shared = dependence(model, result, gold, among=among, level=level, seed=seed)
             table = table.join(_most_alike(shared, data))
     table.index = pd.Index([str(name) for name in data.judges], name="judge")
     panel = cheapest_panel(verdicts, others, price, target, level, rngs[3])
@@ -303,13 +274,6 @@ def _notes(
         ends = {"before": row["accuracy_before"], "after": row["accuracy_after"]}
         notes.append(finding("drift", judge=name, p=row["drift_p"], time=row["drift_time"], **ends))
     return tuple(notes)
-
-
-def _accuracies(found: Calibration, data: Judgements) -> pd.DataFrame:
-    """Number of verdicts and probability that a further one is right, by code."""
-    ends = ("", "_low", "_high")
-    columns = {f"accuracy{end}": found.annotators[f"ability{end}"].values for end in ends}
-    return pd.DataFrame({"verdicts": data.judgements_by(data.judge).astype(int)} | columns)
 
 
 def _shares(verdicts: Verdicts, *more: str) -> pd.Series:

@@ -12,7 +12,6 @@ from jaxtyping import Float, Int
 from raters.auditing.truth.calibration import Calibration
 from raters.errors import refuse_data
 from raters.judgements import row_columns
-from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.counts import ranks
 from raters.judgements.labels import Labels
@@ -25,6 +24,8 @@ _FLAGS = {"0": 0, "0.0": 0, "no": 0, "false": 0, "1": 1, "1.0": 1, "yes": 1, "tr
 PerRow = Float[np.ndarray, " row"]
 Columns = Sequence[str]
 TruthDraws = Int[np.ndarray, "draw question"]
+# Rows, answers and weights of verdicts; the truth; and the answer that a side of each row means.
+_Read = tuple[pd.DataFrame, TruthDraws, dict[str, Int[np.ndarray, " row"]]]
 
 
 class Verdicts(NamedTuple):
@@ -35,10 +36,6 @@ class Verdicts(NamedTuple):
     table: pd.DataFrame
     truth: TruthDraws
     judges: tuple[Any, ...]
-
-    def of(self, code: int) -> pd.DataFrame:
-        """Verdicts of one judge."""
-        return self.table[self.table["judge"] == code]
 
     def right(self, rows: pd.DataFrame) -> Float[np.ndarray, "draw row"]:
         """Whether verdicts are right under each draw of the truth; a tie is half right."""
@@ -56,87 +53,79 @@ class Verdicts(NamedTuple):
 
 
 def verdicts_of(
-    data: Judgements, found: Calibration, question: str, swapped: str, lengths: Columns, time: str
+    data: Labels | Comparisons,
+    found: Calibration,
+    question: str,
+    swapped: str,
+    lengths: Columns,
+    time: str,
 ) -> Verdicts:
     """Verdicts of labels or comparisons; each name is that of a column, or empty."""
     if isinstance(data, Labels):
         if question:
             problem, expected = "is of comparisons, and items are the questions", "leave it out"
             refuse_data("question", question, problem, expected)
-        table, truth = _of_labels(data, found, swapped, lengths)
-    elif isinstance(data, Comparisons):
-        table, truth = _of_comparisons(data, found, question, lengths)
+        table, truth, sides = _of_labels(data, found, swapped, lengths)
     else:
-        expected = "fit labels of questions, or comparisons"
-        refuse_data("result", data, "holds no verdicts that can be compared", expected)
+        table, truth, sides = _of_comparisons(data, found, question, lengths)
+    rows, answer = table["row"].to_numpy(), table["answer"].to_numpy()
+    for role, side in sides.items():
+        means = side[rows]
+        known = (answer != TIE) & (means != _UNKNOWN)
+        # Whether an answer is that of a side, and the answer that would be.
+        table[role] = np.where(known, answer == means, np.nan)
+        table[f"{role}_answer"] = means
+    table["judge"] = np.asarray(data.codes(data.judge), int)[rows]
     if time:
-        table["time"] = times(data, time)[table["row"]]
+        table["time"] = times(data, time)[rows]
     return Verdicts(table[table["weight"] > 0], truth, data.judges)
 
 
-def _of_labels(
-    data: Labels, found: Calibration, swapped: str, lengths: Columns
-) -> tuple[pd.DataFrame, TruthDraws]:
+def _of_labels(data: Labels, found: Calibration, swapped: str, lengths: Columns) -> _Read:
     """Each item is a question, and its two classes the sides of a pair where `swapped` says so."""
-    answer = np.asarray(data.label, int)
-    columns = {"row": np.arange(len(answer)), "judge": np.asarray(data.annotator, int)}
-    columns |= {"question": np.asarray(data.item, int), "answer": answer}
-    columns |= {"weight": np.asarray(data.weight, float)}
-    means = {}
+    sides = {}
     if swapped:
-        means["first"] = _flags(data, swapped)
+        sides["first"] = _flags(data, swapped)
     if lengths:
-        means["longer"] = _longer(data, lengths)
-    if means and data.num_classes != 2:
+        sides["longer"] = _longer(data, lengths)
+    if sides and data.num_classes != 2:
         name, value = ("swapped", swapped) if swapped else ("lengths", tuple(lengths))
         problem = f"is of two answers, and labels have {data.num_classes} classes"
         refuse_data(name, value, problem, "leave it out")
-    for role, side in means.items():
-        columns |= _side(role, answer, side)
-    return pd.DataFrame(columns), np.asarray(found.truth.values, int)
+    columns = {"row": np.arange(data.num_rows), "question": np.asarray(data.item, int)}
+    columns |= {"answer": np.asarray(data.label, int), "weight": np.asarray(data.weight, float)}
+    return pd.DataFrame(columns), np.asarray(found.truth.values, int), sides
 
 
 def _of_comparisons(
     data: Comparisons, found: Calibration, question: str, lengths: Columns
-) -> tuple[pd.DataFrame, TruthDraws]:
+) -> _Read:
     """Each pair is a question, or each pair with each value of a column."""
     first, second = np.asarray(data.first, int), np.asarray(data.second, int)
     low, high = np.minimum(first, second), np.maximum(first, second)
     parts = [low, high]
     if question:
         parts.append(np.asarray(row_columns.values(data, question)))
-    code = ranks(parts)
+    code, turned = ranks(parts), (first > low).astype(int)
     wins, weight = np.asarray(data.wins, float), np.asarray(data.weight, float)
-    rows, turned = np.arange(len(first)), (first > low).astype(int)
     if data.tied:
-        outcomes = [(weight * (wins == one), one) for one in (1.0, 0.0, 0.5)]
+        ties = weight * (wins == 0.5)
+        numbers = weight * (wins == 1.0), weight * (wins == 0.0), ties
     else:
         # A vote that is halved is a tie.
         ties = (wins % 1 != 0).astype(float)
-        outcomes = [(wins - ties / 2, 1.0), (weight - wins - ties / 2, 0.0), (ties, 0.5)]
-    tables = []
-    for number, outcome in outcomes:
-        answer = np.full(len(rows), TIE) if outcome == 0.5 else (turned + (outcome == 0.0)) % 2
-        columns = {"row": rows, "judge": np.asarray(data.annotator, int), "question": code}
-        columns |= {"answer": answer, "weight": number}
-        if data.ordered:
-            columns |= _side("first", answer, turned)
-        if lengths:
-            side = _longer(data, lengths)
-            side = np.where(side == _UNKNOWN, side, (side + turned) % 2)
-            columns |= _side("longer", answer, side)
-        tables.append(pd.DataFrame(columns))
+        numbers = wins - ties / 2, weight - wins - ties / 2, ties
+    answers = turned, 1 - turned, np.full(len(turned), TIE)
+    columns = {"row": np.tile(np.arange(len(turned)), 3), "question": np.tile(code, 3)}
+    columns |= {"answer": np.concatenate(answers), "weight": np.concatenate(numbers)}
+    sides = {"first": turned} if data.ordered else {}
+    if lengths:
+        side = _longer(data, lengths)
+        sides["longer"] = np.where(side == _UNKNOWN, side, (side + turned) % 2)
     truth = np.asarray(found.truth.values)
     place = np.unique(code, return_index=True)[1]
-    return pd.concat(tables), (truth[:, low[place]] < truth[:, high[place]]).astype(int)
-
-
-def _side(
-    role: str, answer: Int[np.ndarray, " row"], means: Int[np.ndarray, " row"]
-) -> dict[str, np.ndarray]:
-    """Whether an answer is a side's, and the answer that would be."""
-    known = (answer != TIE) & (means != _UNKNOWN)
-    return {role: np.where(known, answer == means, np.nan), f"{role}_answer": means}
+    is_high = (truth[:, low[place]] < truth[:, high[place]]).astype(int)
+    return pd.DataFrame(columns), is_high, sides
 
 
 def _longer(data: Any, lengths: Columns) -> Int[np.ndarray, " row"]:

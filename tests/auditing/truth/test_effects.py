@@ -129,18 +129,3 @@ def test_items_that_all_agree_alike_give_no_doubt():
     known = np.arange(60) < 30
     weight, doubt = weights(label_table(np.arange(60)[:, None] % 2), known, None)
     assert (doubt, weight.tolist()) == ("", known.tolist())
-
-
-@pytest.mark.parametrize("copied", [0.0, 0.9])
-def test_annotators_who_make_the_same_mistakes_are_found(copied):
-    """Two groups, of which the second begins with annotator 6; where nobody copies, none, but for
-    one crowd of a thousand. Items differ in difficulty for all annotators alike."""
-    rng = np.random.default_rng(0)
-    truth, ease = rng.integers(3, size=400), rng.normal(1.5, 1.5, (400, 1))
-    is_right = rng.random((400, 12)) < 1 / (1 + np.exp(-ease))
-    codes = np.where(is_right, truth[:, None], (truth[:, None] + 1) % 3)
-    for leader, followers in ((0, [1, 2]), (6, [7, 8, 9])):
-        copies = rng.random((400, len(followers))) < copied
-        codes[:, followers] = np.where(copies, codes[:, [leader]], codes[:, followers])
-    found = true_classes.alike(label_table(codes), np.eye(3)[truth])
-    assert [group.tolist() for group in found] == [[6, 7, 8, 9], [0, 1, 2]][: 2 * (copied > 0)]
