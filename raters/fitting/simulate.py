@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import jax
@@ -13,7 +14,7 @@ from jaxtyping import Num
 from numpyro import handlers
 
 from raters.errors import BackendError, refuse
-from raters.errors.validation import checked, numbers
+from raters.errors.validation import checked
 from raters.fitting.fit import check_types
 from raters.fitting.result import outside
 from raters.judgements.base import Judgements
@@ -98,7 +99,9 @@ def site_values(
     for name, value in given.items():
         if name not in sites:
             refuse(parameter, name, f"names no site of {model.title}", f"it has {list(sites)}")
-        array, site = numbers(parameter, value), sites[name]
+        array, site = np.array(np.nan), sites[name]
+        with suppress(TypeError, ValueError, OverflowError):
+            array = np.asarray(value, float)
         if array.shape != site.shape or not np.isfinite(array).all() or outside(array, site).any():
             problem = f"is nothing that {name!r} can be"
             expected = f"give numbers of the shape {site.shape}, in {site.support}"

@@ -221,6 +221,7 @@ class Candidates:
         rankings: Rankings | None = None,
         *,
         size: int | None = None,
+        depth: int | None = None,
         lowest: bool | None = None,
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
@@ -237,10 +238,11 @@ class Candidates:
             `annotators`, which otherwise restrict the questions.
         size : int, optional
             Number of items of a set; by default the most frequent one, but ten at most.
+        depth : int, optional
+            Number of places to fill; by default all, or as many as `rankings` mostly fill.
         lowest : bool, optional
-            Whether the worst is to be named beside the best. By default as many places are filled
-            as `rankings` mostly fill, or all. Scores of `raters.suggest` are of the first place
-            alone.
+            Whether the worst is to be named as well, with a `depth` of 1 by default. Scores of
+            `raters.suggest` are of the first place alone.
         again : bool
             Whether an annotator may be given a set again that they have ranked.
         limit : int
@@ -266,7 +268,7 @@ class Candidates:
         codes = codes_of(items, rankings.items, "item")
         judges = codes_of(annotators, rankings.annotators, "annotator")
         rng = np.random.default_rng(seed)
-        size, depth, lowest = shape_of(rankings, size, lowest, len(codes))
+        size, depth, lowest = shape_of(rankings, size, depth, lowest, len(codes))
         sets = subsets(len(codes), size, max(1, limit // len(judges)), rng)
         who = np.tile(judges, len(sets)).astype(np.int32)
         offered = np.repeat(codes[sets], len(judges), axis=0).astype(np.int32)

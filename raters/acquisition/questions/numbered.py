@@ -123,7 +123,7 @@ _MOST_USUAL = 10
 
 
 def shape_of(
-    rankings: Rankings, size: int | None, lowest: bool | None, num_items: int
+    rankings: Rankings, size: int | None, depth: int | None, lowest: bool | None, num_items: int
 ) -> tuple[int, int, bool]:
     """Items of a set, places to fill, and whether the worst is asked for; by default most often."""
     if num_items < 2:
@@ -133,10 +133,14 @@ def shape_of(
     whole("size", size, least=2)
     at_most("size", size, num_items, "items")
     asked = usual_lowest if lowest is None else lowest
-    if asked and not usual_lowest:
-        usual_depth = 1
     most = size - asked
-    return size, min(usual_depth, most) if usual_depth < usual_size else most, asked
+    if depth is None:
+        if asked and not usual_lowest:
+            usual_depth = 1
+        depth = min(usual_depth, most) if usual_depth < usual_size else most
+    whole("depth", depth)
+    at_most("depth", depth, most, f"places to fill in sets of {size} items")
+    return size, depth, asked
 
 
 def _usual(rankings: Rankings, num_items: int) -> tuple[int, int, bool]:

@@ -235,8 +235,8 @@ class Trajectories:
         """Return the draws of at most `_BLOCK` trajectories, and their statistics."""
         space = self.space
         tried = modes.tries(space.moves, self.rng, (_BLOCK,))
-        given = space, self.metric, self.state, tried, number, self.adapting
-        self.state, total, fields = _advance(*given)
+        given = self.metric, self.state, tried, number, self.adapting
+        self.state, total, fields = _advance(space, *given)
         self.total, self.number = self.total + total, self.number + number
         values, stats = jax.tree.map(lambda some: np.asarray(some)[:number], fields)
         stats = dict(zip(STATISTICS, stats, strict=True))
@@ -349,8 +349,7 @@ def _advance(
     empty = tuple(jnp.zeros(_BLOCK, kind) for kind in (bool, float, int, float))
     room = {name: jnp.zeros((_BLOCK, *jnp.shape(value))) for name, value in like.items()}
     begin = state, jnp.zeros((2, state.flat.size)), (room, empty)
-    state, total, fields = jax.lax.fori_loop(0, steps, trajectory, begin)
-    return state, total, fields
+    return jax.lax.fori_loop(0, steps, trajectory, begin)
 
 
 def stiffness(plan: Plan, row: Any, like: Values, metric: Metric) -> Scalar:
@@ -368,11 +367,7 @@ def stiffness(plan: Plan, row: Any, like: Values, metric: Metric) -> Scalar:
 
 def _in_single[Tree](tree: Tree) -> Tree:
     """Return numbers in single precision, and all else as it is."""
-
-    def one(some: Array) -> Array:
-        return some.astype(jnp.float32) if some.dtype == jnp.float64 else some
-
-    return jax.tree.map(one, tree)
+    return jax.tree.map(lambda x: x.astype(jnp.float32) if x.dtype == jnp.float64 else x, tree)
 
 
 def positions(plan: Plan, values: Values) -> Float[Array, " scale"]:
@@ -395,23 +390,14 @@ def positions(plan: Plan, values: Values) -> Float[Array, " scale"]:
 def straight(plan: Plan, like: Values, flat: Flat, moves: Array) -> Flat:
     """Return the coordinates after a move along each orbit of the sites without two bounds."""
     each = unconstrained.coordinates_of(plan.supports, like, flat)
-    orbits = [_stretched(plan, one) if isinstance(one, Scale) else one for one in plan.orbits]
+    kept = [n for n, one in plan.supports.items() if not isinstance(one, constraints.interval)]
+    orbits = [plans.within(one, kept) if isinstance(one, Scale) else one for one in plan.orbits]
     names = tuple(dict.fromkeys(name for one in orbits for name in moved_sites(one)))
     values = unconstrained.placed(plan.supports, {name: each[name] for name in names})[0]
     for symmetry, move in zip(orbits, moves, strict=True):
         values = line.orbit(values, symmetry, move)
     each |= unconstrained.coordinates(plan.supports, values, names)
     return ravel_pytree(each)[0].astype(flat.dtype)
-
-
-def _stretched(plan: Plan, symmetry: Scale) -> Scale:
-    """Return the symmetry of the sites without two bounds."""
-    bounded = constraints.interval
-    up, down = (
-        tuple(name for name in names if not isinstance(plan.supports[name], bounded))
-        for names in (symmetry.up, symmetry.down)
-    )
-    return Scale(up, down)
 
 
 def _moved(space: Space, row: Any, values: Values, tried: modes.Tried, key: Array) -> Values:

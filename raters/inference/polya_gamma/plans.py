@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -112,12 +112,15 @@ class Plan:
 
     def holding_hyper(self) -> Plan:
         """Return the plan of the same sweep with fixed hyper-parameters."""
+        kept = [name for name in self.supports if name not in self.hyper]
+        free = tuple(name for name in self.free if name in kept)
+        return replace(self, scales=tuple(within(one, kept) for one in self.scales), free=free)
 
-        def moving(names: Sites) -> Sites:
-            return tuple(name for name in names if name not in self.hyper)
 
-        scales = tuple(Scale(moving(one.up), moving(one.down)) for one in self.scales)
-        return replace(self, scales=scales, free=moving(self.free))
+def within(scale: Scale, names: Sequence[str]) -> Scale:
+    """Return the symmetry of some of its sites."""
+    up, down = (tuple(one for one in side if one in names) for side in (scale.up, scale.down))
+    return Scale(up, down)
 
 
 def why_one(program: Program[Any]) -> str | None:
