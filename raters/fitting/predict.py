@@ -63,8 +63,8 @@ def predict(
     >>> import raters as rt
     >>> votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=200, seed=0)
     >>> result = rt.fit(rt.BTL(), votes, seed=0, progress=False)
-    >>> rt.predict(rt.BTL(), result).sizes["draw"]
-    1000
+    >>> rt.predict(rt.BTL(), result).dims
+    ('chain', 'draw', 'comparison')
     """
     program = program_of(model, result)
     values, sizes = draws_of(program, result)
