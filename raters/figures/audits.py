@@ -54,7 +54,7 @@ def competences(audit: Audit) -> Plots:
     >>> import raters as rt, raters.figures
     >>> votes, _ = rt.datasets.crowd(num_annotators=10, num_votes=3000, seed=0)
     >>> model = rt.ExtendedBTL(competence="signed")
-    >>> audit = rt.audit(model, rt.fit(model, votes, rt.PGEM(), seed=0, progress=False))
+    >>> audit = rt.audit(model, rt.fit(model, votes, seed=0, progress=False))
     >>> rt.figures.competences(audit).savefig("competences.png")        # doctest: +SKIP
     """
     judge, judged = audit.judge, audit.judged

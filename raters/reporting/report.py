@@ -122,16 +122,14 @@ def report(
     -----
     Expected numbers are the model's: with p = P(competence < threshold), the sum of 1 − p over
     those with verdict ``drop`` are wrong drops, the sum of p over those with verdict ``keep`` are
-    wrongly kept, and the costs are those of the audit. The agreement of two annotators is, on
-    average over the questions that both answered, the probability that a random answer of the one
-    is that of the other.
+    wrongly kept, and the costs are those of the audit.
 
     Examples
     --------
     >>> import raters as rt
     >>> votes, truth = rt.datasets.crowd(num_annotators=10, num_votes=3000, seed=0)
     >>> model = rt.ExtendedBTL(competence="signed")
-    >>> result = rt.fit(model, votes, rt.PGEM(), seed=0, progress=False)
+    >>> result = rt.fit(model, votes, seed=0, progress=False)
     >>> audit = rt.audit(model, result, reference="crowd")
     >>> page = rt.report(model, result, audit, title="The March campaign")
     >>> counts = page.facts["answer"]["counts"]
