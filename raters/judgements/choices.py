@@ -612,10 +612,10 @@ def _offered(
             "it must hold 1 where the alternative was offered and 0 where it was not",
         )
         offered[:, at] = numbers == 1
-    if code is not None:
+    if code is not None and (wrong := ~offered[np.arange(len(code)), code]).any():
+        problem = f"excludes what was chosen in {reading.where(wrong)}"
         expected = "what was chosen was offered: correct the column, or leave out those rows"
-        wrong = ~offered[np.arange(len(code)), code]
-        reading.refuse_where("available", wrong, "excludes what was chosen", expected)
+        refuse_data("available", names[code[np.argmax(wrong)]], problem, expected)
     return offered
 
 

@@ -877,10 +877,11 @@ def _shape(given: dict[str, Any], outcomes: Any) -> tuple[str, str]:
 def _check_items(left: Codes, right: Codes, names: Names, columns: tuple[Column, Column]) -> None:
     """Raise `DataError` for items compared with themselves, and columns that name no items."""
     one, other = columns
+    same = left == right
     reading.refuse_where(
         one,
-        left == right,
-        f"names what `{other.role}` does",
+        same,
+        f"names {names[left[np.argmax(same)]]!r}, as `{other.role}` does,",
         "a vote needs two items; leave those rows out",
         f"frame = frame[frame[{one.name!r}] != frame[{other.name!r}]]",
     )
@@ -902,7 +903,10 @@ def _pairs_within(
     one, two = (order[side] for side in pairs_within(group[order], _MAX_PAIRS))
     differ = item[one] != item[two]
     if not differ.any():
-        problem = "leaves nothing to compare, as nobody ranked or rated two different items"
-        expected = "name the columns of all places, or the column that says who rated"
+        problem = "leaves nothing to compare, as nobody rated two different items"
+        expected = "name the column that says who rated"
+        if role == "places":
+            problem = "leave nothing to compare, as each row has a single item"
+            expected = "give the columns of all places"
         refuse_data(role, problem=problem, expected=expected)
     return one[differ], two[differ]

@@ -287,8 +287,9 @@ class Demonstrations(Judgements):
         for problem, (wrong, expected) in problems.items():
             if (same & wrong).any():
                 row = int(np.argmax(same & wrong))
-                number = int((same & wrong).sum())
-                problem = f"{problem}, after step {steps.time[row]} ({number} such step(s))"
+                step = f"{steps.time[row]} (state {self.states[steps.state[row]]!r}, action"
+                step += f" {self.actions[steps.action[row]]!r})"
+                problem = f"{problem}, after step {step} ({int((same & wrong).sum())} such step(s))"
                 name = naming.name_text(self.trajectories[steps.trajectory[row]])
                 refuse_data("trajectory", name, problem, expected)
 

@@ -755,8 +755,10 @@ def _coded(
     table = np.stack(codes, axis=1)
     ordered = np.sort(table[:, : len(cells)], axis=1)
     again = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
-    expected = "a row names an item once; correct those rows, or leave them out"
-    reading.refuse_where(cells[0].role, again.any(1), "has an item twice", expected)
+    if again.any():
+        problem = f"has {names[ordered[:, 1:][again][0]]!r} twice in {reading.where(again.any(1))}"
+        expected = "a row names an item once; correct those rows, or leave them out"
+        refuse_data(cells[0].role, problem=problem, expected=expected)
     return table, names
 
 

@@ -323,10 +323,11 @@ class Campaign:
         TellResult
             Ids: ``new``, ``again`` (stored before), ``corrected``, ``late`` (withdrawn before).
         """
-        if isinstance(answers, str):
+        if isinstance(answers, str) and answer is not None:
             answers = {answers: answer}
-        elif answer is not None:
-            refuse_data("answer", answer, "is beside a mapping", "leave it out")
+        elif not isinstance(answers, Mapping) or answer is not None:
+            such, expected = "{'a3f1-1': 'first'}", "give an id and an answer, or map them"
+            refuse_data("answers", answers, expected=expected, instead=such)
         rows, outcomes = self._journal.read().row.tolist(), dict[int, float]()
         for question, words in answers.items():
             place = self._journal.place_of(question, len(rows))

@@ -158,8 +158,9 @@ def arena(frame: pd.DataFrame, control: str | None) -> Table | None:
         cells = frame[list(_ONE_HOT)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
         wrong = ~((cells == 0) | (cells == 1)).all(1) | (cells.sum(1) != 1)
         if wrong.any():
-            row = int(np.argmax(wrong)) + 1
-            problem = f"has not one of {', '.join(_ONE_HOT)} in data row {row}"
+            row = int(np.argmax(wrong))
+            problem = f"has {cells[row].tolist()} in the columns {', '.join(_ONE_HOT)} of data row"
+            problem += f" {row + 1} ({int(wrong.sum())} such row(s))"
             expected = "one of them must be 1, and the others 0"
             refuse_data("table", problem=problem, expected=expected)
         frame = frame.assign(winner=np.array(["model_a", "model_b", "tie"])[cells.argmax(1)])

@@ -19,7 +19,7 @@ DISCREPANCIES = common.of_kind(
 
 LABELS = kinds.Kind(
     data=Labels,
-    readers=(kinds.Reader(Labels.from_frame, may_be_empty=("truth", "family")),),
+    readers=(kinds.Reader(Labels.from_frame, may_be_empty=("truth", "family", "features")),),
     needs={Raykar: ("features",), Yan: ("features",), SharedMistakes: ("family",)},
     models=tuple(vars(models)[name] for name in models.__all__),
     default=DawidSkene(),
