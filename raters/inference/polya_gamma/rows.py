@@ -248,7 +248,7 @@ def split(entries: Any, values: Values, block: Sites) -> Values:
     # Of JAX the derivative is one concatenation, and that of slices a sum of padded vectors.
     numpy: Any = jnp if isinstance(entries, jax.Array) else np
     parts = zip(block, numpy.split(entries, ends, axis=-1)[:-1], shapes, strict=True)
-    return {name: part.reshape(*part.shape[:-1], *shape) for name, part, shape in parts}
+    return {name: part.reshape((*part.shape[:-1], *shape)) for name, part, shape in parts}
 
 
 def block_prior(model: Model[Any], data: Any, values: Values, block: Block) -> Gaussian:
