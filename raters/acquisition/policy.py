@@ -6,7 +6,7 @@ import abc
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -17,7 +17,7 @@ from raters.acquisition.posterior import Posterior
 from raters.acquisition.questions.pool import check_askable
 from raters.acquisition.scores import Criterion, PerQuestion, Quantity, competence_site, order_site
 from raters.errors import refuse, refuse_data
-from raters.errors.validation import checked, is_number, plain_whole, whole
+from raters.errors.validation import instance, is_number, one_of, plain_whole, whole
 from raters.judgements.names import check_once, match_names
 from raters.models.comparisons.directions import directed, has_directions
 
@@ -125,6 +125,15 @@ class Policy:
     k: int = 1
 
     def __post_init__(self) -> None:
+        if self.target is not None:
+            one_of("target", self.target, get_args(Target))
+        for name, kind, such in (
+            ("score", Criterion, "rt.acquisition.Entropy()"),
+            ("batch", Batch, "rt.acquisition.Top()"),
+            ("annotator", AnnotatorRule, "rt.acquisition.BestMean()"),
+        ):
+            if getattr(self, name) is not None:
+                instance(name, getattr(self, name), kind, "an object that says how", such)
         if self.target is not None and self.score is not None:
             refuse("score", self.score, "and `target` both say what is wanted", "give one of them")
         whole("k", self.k)
@@ -262,9 +271,6 @@ class Policy:
         if isinstance(self.quota, int):
             return np.full(len(annotators), float(self.quota))
         return _by_annotator("quota", self.quota or (), annotators, np.inf)
-
-
-Policy.__init__ = checked(Policy.__init__)  # type: ignore[method-assign]
 
 
 def _pairs(what: str, given: Any, positive: bool) -> Pairs | None:

@@ -250,7 +250,7 @@ def holm(p_values: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
 def _table(
     every: list[Discrepancy], values: Both, level: float, words: Mapping[str, str]
 ) -> tuple[Bool[np.ndarray, " discrepancy"], xr.Dataset]:
-    """Whether values are high, and means, intervals and p-values."""
+    """Mask of the values that are high; table of means, intervals and p-values."""
     observed, drawn = values
     # Values that are equal but for rounding are equal.
     slack, size = 1e-9 * (1 + np.abs(observed)), 1 + observed.shape[1]

@@ -85,7 +85,7 @@ def _from_names(given: Namespace) -> tuple[Model[Any], Judgements]:
             options |= {name: value for name, value in implied if name in accepted}
             return model, kind.questions(**options)
     expected = "give --items A,B and --annotators A,B, of labels also --classes A,B"
-    there = " ".join(map("--{}".format, given.roles))
+    there = " ".join(map("--{}".format, given.roles)) or "nothing"
     raise SettingError(f"without FILE, {expected}; given: {there}")
 
 
@@ -174,10 +174,11 @@ def answers_in(given: Namespace, campaign: Campaign) -> dict[str, str]:
         table = table.map(unmarked)
     table = table.map(lambda cell: "" if pd.isna(cell) else name_text(cell))
     asked = campaign.asked.to_dataframe()
+    names = {name_text(one) for several in campaign.pool.coords.values() for one in several}
     answers: dict[str, str] = {}
     for place, row in enumerate(table.to_dict("records"), 1):
         question, answer = row["id"].strip(), row["answer"]
-        if not answer.strip():
+        if not answer.strip() and answer not in names:
             continue
         for role in campaign.pool.question_names():
             name = row.get(role, "").strip()

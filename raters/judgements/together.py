@@ -317,7 +317,7 @@ def with_parts(data: Any, parts: Mapping[str, Any]) -> Any:
 
 
 def _of_part(named: Mapping[str, Any], part: str) -> dict[str, Any]:
-    """What a result of several kinds holds of one of them."""
+    """Arrays and flags of one kind in a result of several."""
     start = f"{part}."
     return {name.removeprefix(start): one for name, one in named.items() if name.startswith(start)}
 

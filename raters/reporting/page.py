@@ -15,7 +15,7 @@ FORMS = {".html": "to_html", ".md": "to_markdown", ".txt": "to_text", ".json": "
 
 
 class Page:
-    """What has facts, and forms that show them."""
+    """Facts, and the forms that show them."""
 
     facts: Mapping[str, Any]
     #: ``view(form, facts)`` writes the facts as ``html``, ``md`` or ``txt``.

@@ -11,6 +11,7 @@ from threading import RLock
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from raters.acquisition.campaign import journal as journals
@@ -377,7 +378,7 @@ class Campaign:
         was let go), ``rate`` and ``reason``.
         """
         seen = self._journal.read_seen()
-        ids = [self._journal.id_of(int(one)) if one == one else "" for one in seen["question"]]
+        ids = [self._journal.id_of(int(one)) if pd.notna(one) else "" for one in seen["question"]]
         return self._ledger.stream(seen, ids)
 
     # ---------------------------------------------------------------- data and fits

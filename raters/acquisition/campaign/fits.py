@@ -89,6 +89,7 @@ class Fits:
         for name, site in program.sites.items():
             check_values(values[name], name, site, "backend")
         posterior = Posterior.equal(program, thinned(values, _DRAWS, seed))
+        several_draws(self._backend, posterior.weight.size)
         # Nothing sets out from a fit that failed. What climbs to a mode sets out from one.
         start = values
         if draws.mode and not self._backend.exact:
@@ -105,11 +106,11 @@ def padded(data: Judgements) -> Judgements:
     return data.padded(pad_to(data.num_rows))
 
 
-def several_draws(backend: Backend) -> int:
+def several_draws(backend: Backend, number: int | None = None) -> int:
     """Number of draws of a posterior after a fit by this back-end; `SettingError` for one draw, as
     `Posterior.of` refuses its results."""
-    draws, chains = (getattr(backend, name, None) for name in ("draws", "chains"))
-    number = _DRAWS if draws is None else draws * (chains or 1)
+    if number is None:
+        number = getattr(backend, "draws", _DRAWS) * getattr(backend, "chains", 1)
     if number < 2:
         refuse("backend", backend, "gives one draw", "take more", instead="rt.PGGibbs(draws=250)")
     return min(number, _DRAWS)
