@@ -351,7 +351,8 @@ def judges(given: Namespace) -> None:
         options |= {"lengths": lengths, "cost": cost or None, "gold": gold, "people": people}
         board = rt.judges(task.fit(log_likelihood=False), **options)
     board = replace(board, facts={**board.facts, "front": "command line"})
-    _write_reports({path: board.as_text(path) for path in given.out}, given)
+    for path in given.out:
+        files.write_file(path, partial(_write_board, board), given.force, given.quiet)
     print(board if given.card is None else board.table.loc[name_text(given.card)].to_string())
 
 

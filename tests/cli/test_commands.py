@@ -276,10 +276,12 @@ def test_judges_are_compared_and_a_fit_is_updated(capsys) -> None:
     columns = ["--item", "item", "--annotator", "annotator", "--label", "label"]
     quick = ["--model", "one-coin", "--backend", "em", "--quiet"]
     who = ["--people", "0,1", "--cost", "2=0.5"]
-    assert main(["judges", "all.csv", *columns, *quick, *who, "--out", "board.json"]) == 0
+    out = ["--out", "board.json", "--out", "board.csv"]
+    assert main(["judges", "all.csv", *columns, *quick, *who, *out]) == 0
     assert "judge" in capsys.readouterr().out
     board = json.loads(Path("board.json").read_text())
     assert {row["judge"] for row in board["rows"]} == {"2", "3"}
+    assert set(pd.read_csv("board.csv")["judge"]) == {2, 3}
     assert main(["judges", "all.csv", *columns, *quick, "--card", "3"]) == 0
     assert "accuracy" in capsys.readouterr().out
     for wrong in (["--people", "0,zoe"], ["--lengths", "one"], ["--cost", "2=dear"]):
