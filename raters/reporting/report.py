@@ -143,10 +143,10 @@ def report(
         problem = "is a fit without those flagged, and nobody is judged here"
         refuse("dropped", problem=problem, expected="leave it out, or pass an audit")
     if not unjudged and (audit is None or audit.fit not in ("", identity_of(program))):
-        problem = "is of another fit than `result`: of another model, or of other judgements"
-        problem, expected = "is missing" if audit is None else problem, "pass that of this result"
-        instead = "rt.report(model, result, rt.audit(model, result))"
-        refuse("audit", problem=problem, expected=expected, instead=instead)
+        other = "is of another fit than `result`: of another model, or of other judgements"
+        problem, instead = "is missing", "rt.report(model, result, rt.audit(model, result))"
+        problem = problem if audit is None else other
+        refuse("audit", problem=problem, expected="pass that of this result", instead=instead)
     check_several(result, "a report says how sure it is")
     table = _table(questions, program.data)
     whole = Program(program.model, program.data.unpadded())

@@ -173,6 +173,8 @@ def test_one_judge_is_measured_by_gold_and_votes_by_the_crowd() -> None:
     by_crowd = rt.judges(fitted)
     assert "crowd alone" in by_crowd.truth
     assert "consistency" not in by_crowd.table
+    orders = pd.DataFrame({"winner": votes.items[:-1], "loser": votes.items[1:]})
+    assert rt.judges(fitted, gold=orders).shared is not None
 
 
 def test_halved_ties_are_ties_that_agree() -> None:

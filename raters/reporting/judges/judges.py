@@ -212,9 +212,10 @@ def judges(
         table = table.join(part)
     shared = None
     if len(others) > 1:
+        known = gold if isinstance(data, Labels) else None
         among = [data.judges[code] for code in others]
         with suppress(NothingShared):
-            shared = dependence(model, result, gold, among=among, level=level, seed=seed)
+            shared = dependence(model, result, known, among=among, level=level, seed=seed)
             table = table.join(_most_alike(shared, data))
     table.index = pd.Index([str(name) for name in data.judges], name="judge")
     panel = cheapest_panel(verdicts, others, price, target, level, rngs[3])
