@@ -581,7 +581,8 @@ class Judgements(Tabled):
                 continue
             values = np.asarray(column)
             if self.axes.get(name) in same:
-                values = np.where(values >= 0, code[values], values).astype(values.dtype)
+                moved = naming.match_names(values, present, names, axis)
+                values = moved.astype(values.dtype)
             for dim in (dim for dim, one in enumerate(axes) if one in along):
                 shape = (*values.shape[:dim], len(names), *values.shape[dim + 1 :])
                 none = np.full(shape, -1 if name in self.axes else 0, values.dtype)

@@ -40,6 +40,12 @@ def test_parts_with_different_columns_are_not_joined():
     np.testing.assert_array_equal(data.joined(twice).count, [1, 1, 2, 1])
 
 
+def test_names_that_are_used_are_not_left_out() -> None:
+    votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=20, seed=0)
+    with pytest.raises(DataError):
+        votes.with_names("item", votes.items[:2])
+
+
 def test_traced_containers_can_be_shown() -> None:
     votes, _ = rt.datasets.separated(num_items=4, num_annotators=3, num_votes=20, seed=0)
     shown = []
