@@ -227,12 +227,12 @@ class Labels(Grouped, Answers):
         if repeats != "keep":
             again = reading.repeated(of, who)
             if repeats == "error":
-                several = again | (np.asarray(0 if number is None else number) > 1)
-                row = int(np.argmax(several))
+                wrong = again | (np.asarray(0 if number is None else number) > 1)
+                row = int(np.argmax(wrong))
                 problem = f"does not allow that annotator {annotator_names[who[row]]!r} labels item"
                 problem += f" {item_names[of[row]]!r} more than once,"
                 expected = "'keep' counts every label, 'drop' keeps the first"
-                reading.refuse_where("repeats", several, problem, expected)
+                reading.refuse_where("repeats", wrong, problem, expected)
             number, keep = None, ~again
         fields = row_columns.fields([one.rows(keep) for one in table.lists["columns"]], more)
         number = None if number is None or np.all(number == 1) else number
