@@ -78,14 +78,21 @@ def sampled(
     drawn = run(taken, thin)
 
     def needed() -> float:
-        return times_longer(identified(program, Draws(drawn[0], {})).values)
+        return times_longer(identified(program, Draws(drawn[0], {})).values, taken < draws)
+
+    def longer(number: int, every: int) -> tuple[Values, Values]:
+        """Return one in so many of the draws so far, and more of them."""
+        more = run(number, thin * every)
+        return jax.tree.map(
+            lambda *two: np.concatenate((two[0][:, ::every], two[1]), 1), drawn, more
+        )
 
     while (times := needed()) > 1 and taken < draws:
-        more = run(min(-(-taken // _STAGES), draws - taken), thin)
-        drawn = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), drawn, more)
+        drawn = longer(min(-(-taken // _STAGES), draws - taken), 1)
         taken = len(next(iter(drawn[0].values()))[0])
     if 1 < times <= longest:
-        return *run(draws, thin * int(times)), int(times)
+        every = int(times)
+        return *longer(draws - -(-draws // every), every), every
     return *drawn, 1
 
 

@@ -95,16 +95,21 @@ def worst(values: dict[str, np.ndarray]) -> Worst:
     return Worst(rhat, ess)
 
 
-def times_longer(values: dict[str, np.ndarray]) -> float:
+def times_longer(values: dict[str, np.ndarray], at_least: bool = False) -> float:
     """Factor by which chains would have to be longer for both diagnostics; 1 where they need not.
 
-    Of a site with many entries, some are looked at.
+    Of a site with many entries, some are looked at; for a factor `at_least`, of the smallest site
+    that needs one, no larger sites.
     """
     chains, number = next(iter(values.values())).shape[:2]
     if number < FEWEST_DRAWS or not known(values):
         return np.inf
-    (rhat, _), (ess, _) = worst({name: _some(draws) for name, draws in values.items()})
-    times = np.fmax((rhat - 1) / (LARGEST_RHAT - 1), FEWEST_DRAWS * chains / ess)
+    times = 1.0
+    for name, draws in sorted(values.items(), key=lambda item: item[1].size):
+        (rhat, _), (ess, _) = worst({name: _some(draws)})
+        times = max(times, (rhat - 1) / (LARGEST_RHAT - 1), FEWEST_DRAWS * chains / ess)
+        if at_least and times > 1:
+            break
     return float(np.ceil(_MARGIN * times)) if times > 1 else 1.0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -10,13 +9,10 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 import numpyro.infer
 from jaxtyping import Array
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
-from numpyro.infer.reparam import Reparam
 from numpyro.infer.util import unconstrain_fn
 
 from raters.distributions.correlated import unwrapped
@@ -27,7 +23,7 @@ from raters.inference.polya_gamma import line
 from raters.model import Model, Scale, Values, own_sites
 from raters.program import Program, Supports, inside, log_prior, trace
 from raters.program.placing import first_unit
-from raters.program.vectors import coloured, white
+from raters.program.whitening import white, white_name, whitened
 
 # Steps between two updates of the progress bar.
 _BLOCK = 100
@@ -38,33 +34,11 @@ STATISTICS = "diverging", "energy", "n_steps", "acceptance_rate"
 _MIRROR, _ORBIT = 0x6D6972726F72 % 2**31, 0x6F72626974 % 2**31
 
 
-class _Whitened(Reparam):
-    """A normal vector as its mean and the Cholesky factor of its covariance times a white one."""
-
-    def __call__(self, name: str, fn: Any, obs: Any) -> tuple[None, Any]:
-        """Sample the white vector; return no distribution, and the value."""
-        assert obs is None
-        of_white = dist.Normal(0.0, 1.0).expand(fn.shape()).to_event(fn.event_dim)
-        return None, coloured(unwrapped(fn), numpyro.sample(_white_name(name), of_white))[0]
-
-
-def _white_name(site: str) -> str:
-    """Return the name of the white vector of a site."""
-    return f"{site}_white"
-
-
-def whitened_program(model: Model[Any]) -> Callable[..., None]:
-    """Return the program of a model, its vectors of single judges in units of their scales."""
-    if not (sites := own_sites(model)):
-        return model
-    return numpyro.handlers.reparam(model, config=dict.fromkeys(sites, _Whitened()))
-
-
-def whitened(model: Model[Any], data: Any, values: Values) -> Values:
-    """Return the values of the sites that this program samples."""
+def sampled(model: Model[Any], data: Any, values: Values) -> Values:
+    """Return the values of the sites of the program with white vectors of single judges."""
     sampled = dict(values)
     for site in own_sites(model):
-        sampled[_white_name(site)] = _white(model, site, data, values)
+        sampled[white_name(site)] = _white(model, site, data, values)
         del sampled[site]
     return sampled
 
@@ -160,7 +134,7 @@ class NUTS(Backend):
 def _kernel(settings: NUTS, model: Model[Any]) -> numpyro.infer.NUTS:
     """Return NumPyro's kernel with these settings."""
     return numpyro.infer.NUTS(
-        whitened_program(model),
+        whitened(model, own_sites(model)),
         target_accept_prob=settings.target_accept,
         max_tree_depth=settings.max_tree_depth,
         dense_mass=settings.dense_mass,
@@ -249,7 +223,7 @@ def _unconstrained(program: Program[Any], start: Values | None, chains: int) -> 
         points = [{name: jnp.asarray(value, float) for name, value in begin.items()}] * chains
     else:
         points = [inside(point, supports) for point in last_draws(start, chains)]
-    points = [whitened(program.model, program.data, point) for point in points]
+    points = [sampled(program.model, program.data, point) for point in points]
     transforms = {name: biject_to(supports.get(name, constraints.real)) for name in points[0]}
     return {
         name: jnp.stack([transform.inv(point[name]) for point in points])

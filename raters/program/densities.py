@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial, singledispatch
 from typing import Any
 
@@ -20,25 +21,36 @@ def log_prior(
     model: Model[Any], data: Any, values: Values, without: tuple[str, ...] = ()
 ) -> jax.Array:
     """Log prior density of the latent sites; −∞ outside their support."""
-    total, without = jnp.zeros(()), (*observed_sites(model), *without)
-    for name, site in trace(model, data, values).items():
+    return _prior_of(trace(model, data, values), (*observed_sites(model), *without))
+
+
+def pointwise_log_likelihood(model: Model[Any], data: Any, values: Values) -> jax.Array:
+    """Log-likelihood of each unit (`Program.unit`)."""
+    return _likelihoods_of(trace(model, data, values), observed_sites(model))
+
+
+def log_joint(
+    model: Model[Any], data: Any, values: Values, white: tuple[str, ...] = ()
+) -> jax.Array:
+    """Log density of parameters and outcomes, in the coordinates of the model but for sites whose
+    values are white ones."""
+    sites = trace(model, data, values, white)
+    observed = observed_sites(model)
+    return _prior_of(sites, observed) + _likelihoods_of(sites, observed).sum()
+
+
+def _prior_of(sites: Mapping[str, Any], without: tuple[str, ...]) -> jax.Array:
+    total = jnp.zeros(())
+    for name, site in sites.items():
         if site["type"] == "sample" and name not in without:
             fn, value = site["fn"], site["value"]
             total += jnp.where(fn.support(value), fn.log_prob(value), -jnp.inf).sum()
     return total
 
 
-def pointwise_log_likelihood(model: Model[Any], data: Any, values: Values) -> jax.Array:
-    """Log-likelihood of each unit (`Program.unit`)."""
-    sites = trace(model, data, values)
-    observed = [sites[name] for name in observed_sites(model)]
-    log_probs = [site["fn"].log_prob(site["value"]) for site in observed]
+def _likelihoods_of(sites: Mapping[str, Any], observed: tuple[str, ...]) -> jax.Array:
+    log_probs = [sites[name]["fn"].log_prob(sites[name]["value"]) for name in observed]
     return log_probs[0] if len(log_probs) == 1 else jnp.concatenate(log_probs)
-
-
-def log_joint(model: Model[Any], data: Any, values: Values) -> jax.Array:
-    """Log density of parameters and outcomes, in the coordinates of the model."""
-    return log_prior(model, data, values) + pointwise_log_likelihood(model, data, values).sum()
 
 
 # Compiled.

@@ -14,6 +14,7 @@ from numpyro import handlers
 
 from raters.judgements.together import Together
 from raters.model import Model, Values
+from raters.program.whitening import white_name, whitened
 
 # NumPyro has one stack of effect handlers for all threads, such as those of chains.
 _ONE_AT_A_TIME = RLock()
@@ -35,9 +36,13 @@ def observed_sites(model: Model[Any]) -> tuple[str, ...]:
     return tuple(within(part, one.observed) for part, one in models_of(model).items())
 
 
-def trace(model: Model[Any], data: Any, values: Values) -> dict[str, Any]:
-    """The program's trace by site, with some sites set to values, and the others drawn."""
-    return _run(handlers.substitute(model, values), data)
+def trace(
+    model: Model[Any], data: Any, values: Values, white: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """The program's trace by site, with some sites set to values, those of some of which are white,
+    and the others drawn."""
+    named = {white_name(name) if name in white else name: value for name, value in values.items()}
+    return _run(handlers.substitute(whitened(model, white), named), data)
 
 
 def skeleton(model: Model[Any], data: Any) -> dict[str, Any]:

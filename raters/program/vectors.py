@@ -114,26 +114,3 @@ def _log_normal(
     square = (solve_triangular(root, flat, lower=True) ** 2).sum(1)
     log_volume = jnp.log(jnp.abs(jnp.diagonal(root, axis1=1, axis2=2))).sum(1)
     return (-square / 2 - log_volume[:, None]).reshape(points.shape[:3])
-
-
-def white(base: Any, value: Any) -> Array:
-    """Normal vectors in units of their distribution, and other entries as their quantiles."""
-    if isinstance(base, dist.MultivariateNormal):
-        apart = (value - base.loc)[..., None]
-        return jnp.asarray(solve_triangular(base.scale_tril, apart, lower=True)[..., 0])
-    if isinstance(base, dist.Normal):
-        return jnp.asarray((value - base.loc) / base.scale)
-    return jnp.asarray(base.cdf(value))
-
-
-def coloured(base: Any, white: Array) -> tuple[Array, Array]:
-    """Vectors or entries of which these are the white ones, and the log volume element."""
-    if isinstance(base, dist.MultivariateNormal):
-        volume = jnp.log(jnp.diagonal(base.scale_tril, axis1=-2, axis2=-1))
-        vectors = base.loc + (base.scale_tril @ white[..., None])[..., 0]
-    elif isinstance(base, dist.Normal):
-        volume, vectors = jnp.log(base.scale), base.loc + base.scale * white
-    else:
-        vectors = base.icdf(white)
-        volume = -base.log_prob(vectors)
-    return jnp.asarray(vectors), jnp.broadcast_to(volume, white.shape).sum()

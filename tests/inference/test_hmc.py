@@ -18,9 +18,8 @@ from scipy.special import expit
 
 import raters as rt
 from raters.inference.polya_gamma import hmc, plans, sweep, unconstrained
-from raters.inference.polya_gamma.sums import How
 from raters.program import log_joint, placing, start_of
-from raters.program.vectors import coloured
+from raters.program.whitening import coloured
 from raters.terms import Rewards, Term
 
 _FLAT = rt.BTL(reward_scale=2.0)
@@ -37,66 +36,56 @@ def metric_of(model, data):
     """The mass matrix at the model's start, beside the negative Hessian there."""
     program = rt.program.Program(model, data)
     with jax.enable_x64(True):
-        start = {name: jnp.asarray(value, float) for name, value in model.start(data).items()}
-        plan = plans.plan(program, {name: np.asarray(value) for name, value in start.items()})
-        on_device = jax.tree.map(jnp.asarray, data)
-        flat = unconstrained.flat_of(plan.supports, start)
-        found = hmc.metric_at(plan, How.of("curvature", on_device), on_device, start, flat)
-
-        def density(flat):
-            values, volume = unconstrained.sites_at(plan.supports, start, flat)
-            return log_joint(model, on_device, values) + volume
-
-        hessian = -np.asarray(jax.hessian(density)(flat))
-    root, inverse = np.asarray(found.root), np.asarray(found.inverse)
-    mass = root.T @ root
-    np.testing.assert_allclose(root @ inverse, np.eye(len(mass)), atol=1e-9)
-    return mass, hessian
-
-
-def _sites_of(space):
-    return space.plan.supports, space.like
-
-
-def test_squared_slopes_of_hyper_parameters_are_summed(tiny) -> None:
-    """Of a normal prior of rewards, the slope along the log of its scale is known."""
-    model = rt.BTL()
-    with jax.enable_x64(True):
-        start = start_of(model, tiny)
-        space = hmc.Space.of(rt.program.Program(model, tiny), start)
-        chain = hmc.Trajectories(
-            space, space.metric(space.flat(start)), space.flat(start), jax.random.key(1), None
-        )
-        drawn, _ = chain(1)
-        (scale,) = hmc.numbers_of(*_sites_of(space), ["reward_scale"])
-        squares = np.asarray(chain.total[1])
-        own = np.log(drawn["reward_scale"][0]), drawn["reward"][0]
-        of_rewards = (own[1] ** 2).sum() / np.exp(2 * own[0]) - own[1].size
-        slope = of_rewards - own[0]  # and of LogNormal(0, 1)
-    np.testing.assert_allclose(squares[scale], slope**2, rtol=1e-6)
-    assert np.count_nonzero(squares) == 1
+        start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
+        space = hmc.Space.of(program, start)
+        flat = space.flat(start)
+        found = space.metric(jnp.stack([flat] * 8), flat)
+        hessian = -np.asarray(jax.hessian(lambda at: space.density(space.data, start, at))(flat))
+        np.testing.assert_allclose(found.place(found.unconstrained(flat)), flat, atol=1e-9)
+    root = np.asarray(found.root)
+    return root.T @ root, hessian
 
 
 @pytest.mark.parametrize(("competence", "shared"), [("unit", True), ("signed", False)])
 def test_chains_share_a_metric_where_there_are_no_images(tiny, competence, shared) -> None:
     program = rt.program.Program(rt.ExtendedBTL(competence=competence), tiny)
     with jax.enable_x64(True):
-        space = hmc.Space.of(program, start_of(program.model, tiny))
-        first = space.flat(start_of(program.model, tiny))
-        metric, key = space.metric(first), jax.random.key(0)
-        is_scale = jnp.zeros(len(first)).at[hmc.numbers_of(*_sites_of(space), ["reward_scale"])]
-        is_scale = is_scale.set(1.0)
+        start = start_of(program.model, tiny)
+        space = hmc.Space.of(program, start)
+        first = space.flat(start)
+        metric, key = space.metric(jnp.stack([first] * 8), first), jax.random.key(0)
         each = [hmc.Trajectories(space, metric, first, key, None) for _ in range(2)]
         for place, chain in enumerate(each):
-            places = 2 * (first + 0.1 * place)
-            chain.total, chain.number = jnp.stack([places, 2000.0 * is_scale]), 2
+            chain.places = [np.asarray(first + 0.1 * place)[None]] * 2
         hmc.adapt(each)
         centres = np.array([chain.metric.centre - first for chain in each])
-        scale = np.flatnonzero(is_scale)[0]
-        precision = [float((chain.metric.root[:, scale] ** 2).sum()) for chain in each]
-    assert min(precision) >= 500  # Half of what is expected.
     expected = [0.05, 0.05] if shared else [0.0, 0.1]
     np.testing.assert_allclose(centres, np.tile(expected, (len(first), 1)).T, atol=1e-9)
+
+
+@pytest.mark.parametrize("model", [rt.ExtendedBTL(), rt.MixedLogit(correlated=True)])
+def test_coordinates_are_white_and_lead_back(model, singles) -> None:
+    """With a prior density that is standard normal but for hyper-parameters."""
+    data: rt.judgements.Judgements = singles
+    if isinstance(model, rt.MixedLogit):
+        data, _ = rt.datasets.choice_crowd(4, 2, 3, 2, seed=0, available=1)
+    with jax.enable_x64(True):
+        start = {name: jnp.asarray(value, float) for name, value in model.start(data).items()}
+        space = hmc.Space.of(rt.program.Program(model, data), start)
+        flat = space.flat(start) + jnp.linspace(-1, 1, space.flat(start).size)
+        values = space.values(flat)
+        np.testing.assert_allclose(space.flat(values), flat, atol=1e-7)
+        given = model, space.plan.supports, space.data, start
+        plain = unconstrained.flat_of(space.plan.supports, values)
+
+        def volume(at):
+            return unconstrained.flat_of(space.plan.supports, space.values(at))
+
+        log_volume = jnp.linalg.slogdet(jax.jacobian(volume)(flat))[1]
+        expected = unconstrained.log_density(*given, plain) + log_volume
+        found = space.density(space.data, start, flat)
+    assert len(space.white) >= 2
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
 
 
 def correlated(x, group, y=None):
@@ -190,7 +179,7 @@ def test_a_start_without_rewards_has_a_place_on_each_orbit(tiny, fit_quietly) ->
 
 @pytest.mark.slow
 def test_of_many_parameters_the_largest_sites_have_a_diagonal_metric(ranked, monkeypatch) -> None:
-    """That of the Hessian for competences, of which no ranking has two, and the orbit's."""
+    """That of the Hessian for competences, of which no ranking has two."""
     model = rt.ExtendedPlackettLuce(worth_scale=1.0, competence_spread=0.5)
     with jax.enable_x64(True):
         start = {name: jnp.asarray(value, float) for name, value in model.start(ranked).items()}
@@ -200,27 +189,19 @@ def test_of_many_parameters_the_largest_sites_have_a_diagonal_metric(ranked, mon
         few = sum(value.size for name, value in start.items() if name != "worth")
         monkeypatch.setattr(hmc, "DENSE_LIMIT", few)
         hmc._curvatures.clear_cache()
-        metric = space.metric(flat)
-        hmc._curvatures.clear_cache()
+        metric = space.metric(jnp.stack([flat] * 8), flat)
         assert metric.near.size == few
         place = jnp.linspace(-1, 1, flat.size)
         np.testing.assert_allclose(metric.place(metric.unconstrained(place)), place, atol=1e-9)
-        monkeypatch.setattr(hmc, "_near_sites", lambda plan, like: kept)
-        kept = {name: one for name, one in space.plan.supports.items() if name != "competence"}
-        kept = type(space.plan.supports)(kept)
-        metric = space.metric(flat)
+        kept = tuple(name for name in space.plan.supports if name != "competence")
+        monkeypatch.setattr(hmc, "near_sites", lambda plan, like: kept)
         hmc._curvatures.clear_cache()
-        given = model, space.plan.supports, space.data, start, flat
-        hessian = np.asarray(unconstrained.curvature(*given))
-        slope = jax.jacrev(
-            lambda flat: hmc.positions(
-                space.plan, unconstrained.sites_at(space.plan.supports, start, flat)[0]
-            )
-        )(flat)
+        metric = space.metric(jnp.stack([flat] * 8), flat)
+        hmc._curvatures.clear_cache()
+        hessian = -np.asarray(jax.hessian(lambda at: space.density(space.data, start, at))(flat))
     far = np.setdiff1d(np.arange(flat.size), metric.near)
     assert far.size == size
-    exact = np.maximum(np.diag(hessian), hmc._LEAST)
-    exact = exact + (np.asarray(slope) ** 2).sum(0) / hmc._ALONG**2
+    exact = np.maximum(np.diag(hessian), hmc._LEAST_FAR)
     np.testing.assert_allclose(np.asarray(metric.spread)[far] ** -2, exact[far], rtol=1e-6)
 
 
@@ -237,27 +218,6 @@ def test_a_site_larger_than_the_limit_has_the_same_posterior(ranked, fit_quietly
     one, other = (result["posterior"]["worth"] for result in (usual, apart))
     error = one.std(("chain", "draw")) * np.sqrt(1 / 100 + 1 / 100)
     assert (abs(one.mean(("chain", "draw")) - other.mean(("chain", "draw"))) < 6 * error).all()
-
-
-def test_hyper_parameters_of_rankings_stay_during_a_trajectory(ranked) -> None:
-    model = rt.PlackettLuce()
-    with jax.enable_x64(True):
-        start = {name: jnp.asarray(value, float) for name, value in model.start(ranked).items()}
-        space = hmc.Space.of(rt.program.Program(model, ranked), start)
-        metric = space.metric(space.flat(start))
-        moving = unconstrained.coordinates_of(space.plan.supports, start, metric.moving)
-        wider = space.flat(start | {"worth_scale": 3 * start["worth_scale"]})
-        own = metric.through(wider)
-        place = own.place(wider + 0.5 * metric.moving)
-        np.testing.assert_allclose(own.unconstrained(place), wider + 0.5 * metric.moving)
-        row, scale = ranked.take(slice(0, 1)), 0.01 * float(start["worth_scale"])
-        narrow = metric.through(space.flat(start | {"worth_scale": scale}))
-        times = hmc.stiffness(space.plan, row, space.like, narrow)
-        at_ease = hmc.stiffness(space.plan, row, space.like, own)
-        mass = (np.asarray(metric.root) ** 2).sum(0)
-    assert float(at_ease) == 1.0
-    np.testing.assert_allclose(float(times), (1 / scale**2 / mass.min()) ** 0.5)
-    assert (float(moving["worth_scale"]), moving["worth"].tolist()) == (0.0, [1.0] * 5)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,10 @@ import scipy.stats
 
 import raters as rt
 from raters.inference import nuts
+from raters.model import own_sites
 from raters.program import log_joint, pointwise_log_likelihood
 from raters.program.vectors import log_likelihoods
+from raters.program.whitening import whitened
 
 PEOPLE, SETS = 5, 4
 
@@ -94,12 +96,12 @@ def test_white_vectors_are_the_same_model(choices) -> None:
     for model in MODELS.values():
         values = somewhere(model, choices)
         with jax.enable_x64(True):
-            white = nuts.whitened(model, choices, values)
+            white = nuts.sampled(model, choices, values)
             from numpyro import handlers
 
             program = handlers.trace(
                 handlers.substitute(
-                    handlers.seed(nuts.whitened_program(model), jax.random.key(0)), white
+                    handlers.seed(whitened(model, own_sites(model)), jax.random.key(0)), white
                 )
             ).get_trace(choices)
             for own in model.facts:

@@ -1,34 +1,32 @@
-"""Hamiltonian Monte Carlo in the metric of the rows."""
+"""Hamiltonian Monte Carlo in white coordinates and the metric of the posterior's curvature."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 from numpyro.distributions import constraints
 from numpyro.infer.hmc_util import dual_averaging
 
+from raters.distributions.correlated import unwrapped
 from raters.errors.validation import plain_whole
 from raters.inference import base, chains, modes
 from raters.inference.arrays import Flat, Matrix, Rng, Scalar, Sites
 from raters.inference.nuts import STATISTICS
-from raters.inference.polya_gamma import detection, line, plans, sweep, unconstrained
+from raters.inference.polya_gamma import detection, line, plans, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.inference.polya_gamma.plans import Plan
-from raters.inference.polya_gamma.rows import Block
-from raters.inference.polya_gamma.sums import How, Reading, sums_of
-from raters.model import Scale, Translation, Values, moved_sites, own_sites
-from raters.program import Program, Supports, log_joint, log_prior, placing
+from raters.model import Values, own_sites
+from raters.program import Program, Supports, log_joint, log_prior, placing, trace
+from raters.program.whitening import has_white, white
 
 # Trajectories of a compiled run, after each of which the bar shows progress.
 _BLOCK = 50
@@ -37,8 +35,13 @@ _WINDOWS = 0.15, 0.45, 1.0
 # Mean length of a trajectory, which turns a normal distribution by so much, and shares of it
 # between which the length is drawn: after about a quarter of a turn neither a coordinate nor its
 # square, whose mixing R-hat tells as well, depends on where it began.
-_LENGTH, _SHORTEST, _LONGEST = 1.7, 0.7, 1.3
-# Visits of the orbit of each scale symmetry, and of hyper-parameters, after a trajectory.
+_LENGTH, _SHORTEST, _LONGEST = 2.0, 0.7, 1.3
+# Points at which the curvature is averaged.
+_POINTS = 8
+# Judgements for each entry of a site from which on its values tell its scale: with fewer, white
+# values mix better.
+_MOST_ROWS = 1000
+# Visits of the orbit of each scale symmetry after a trajectory.
 _VISITS = 2
 # Least and most steps of a trajectory: a single one turns by too much where the density is skew.
 _FEWEST, _MOST = 2, 64
@@ -50,14 +53,13 @@ _FIRST_STEP, _TARGET = 0.4, 0.9
 
 @dataclass(frozen=True)
 class HMC(base.Backend):
-    r"""Hamiltonian Monte Carlo in the metric of the rows: exact, and faster than `PGGibbs` where
+    r"""Hamiltonian Monte Carlo in units of the priors: exact, and faster than `PGGibbs` where
     log-odds are large.
 
-    The mass matrix is the negative Hessian of the log joint density, kept positive by the Fisher
-    information of the rows (of choices from sets, and of programs without blocks, by a bound on its
-    eigenvalues): at the start, then twice at the mean of the trajectories so far.
-    A trajectory stays near a place on the orbit of each scale symmetry; moves along the orbits
-    and to mirror images follow it.
+    Coordinates of sites with normal priors, truncated or not, are white: their prior is standard
+    normal, whatever governs its scale. The mass matrix is the negative Hessian of the log joint
+    density with a bound on its eigenvalues: at the start, then twice its mean over trajectories.
+    Moves along the orbits of scale symmetries and to mirror images follow each trajectory.
 
     It takes models with up to 2,500 parameters, and of choices and rankings with more. Where few
     votes leave competences or learned scales open, some trajectories diverge, and `PGGibbs` is the
@@ -78,7 +80,9 @@ class HMC(base.Backend):
     ----------
     Neal, R. M. (2011). MCMC using Hamiltonian dynamics. Handbook of Markov Chain Monte Carlo,
     113–162. Shahbaba, B., Lan, S., Johnson, W. O. and Neal, R. M. (2014). Split Hamiltonian Monte
-    Carlo. Statistics and Computing 24, 339–349, for the turns.
+    Carlo. Statistics and Computing 24, 339–349, for the turns. Papaspiliopoulos, O., Roberts, G. O.
+    and Sköld, M. (2007). A general framework for the parametrization of hierarchical models.
+    Statistical Science 22, 59–73, for white coordinates.
 
     Examples
     --------
@@ -143,12 +147,12 @@ def run_chains(
     with jax.enable_x64(True):
         cold, starts, rngs = chains.starts_of(program, key, start, backend.chains)
         space = Space.of(program, cold)
-        metric = space.metric(space.flat(starts[0]))
+        flats = [space.flat(values) for values in starts]
+        metric = space.metric(jnp.stack(flats[:1] * _POINTS), flats[0])
         assert metric is not None  # A start has finite derivatives.
         keys = jax.random.split(key, backend.chains)
         each = [
-            Trajectories(space, metric, space.flat(values), own, rng)
-            for values, own, rng in zip(starts, keys, rngs, strict=True)
+            Trajectories(space, metric, *given) for given in zip(flats, keys, rngs, strict=True)
         ]
         # Compiled here, since NumPyro reads a program in one thread at a time.
         each[0](0)
@@ -185,13 +189,17 @@ class State(NamedTuple):
 
 
 @partial(
-    jax.tree_util.register_dataclass, data_fields=["moves", "data", "like"], meta_fields=["plan"]
+    jax.tree_util.register_dataclass,
+    data_fields=["moves", "data", "like"],
+    meta_fields=["plan", "white", "supports"],
 )
 @dataclass(frozen=True)
 class Space:
-    """Unconstrained coordinates of a program on its data."""
+    """Unconstrained coordinates of a program on its data: white values of most sites."""
 
     plan: Plan
+    white: Sites
+    supports: Supports
     moves: tuple[modes.Images, ...]
     data: Any
     like: Values
@@ -200,21 +208,46 @@ class Space:
     def of(cls, program: Program[Any], values: Values) -> Space:
         """Return the coordinates of a program; `values` are any of its sites."""
         plan = plans.plan(program, values)
-        plan = replace(plan, supports=unconstrained.by_scores(plan.supports))
-        like = {name: jnp.asarray(value, float) for name, value in values.items()}
         data = placing.of_few_sizes(program)
-        return cls(plan, modes.images(program), data, like)
+        sites = trace(program.model, placing.first_unit(program.data), values)
+        rows = program.data.num_judgements
+        white = tuple(
+            name
+            for name in plan.supports
+            if rows <= _MOST_ROWS * np.size(values[name]) and has_white(sites[name]["fn"])
+        )
+        supports = Supports({**plan.supports, **dict.fromkeys(white, constraints.real)})
+        like = {name: jnp.asarray(value, float) for name, value in values.items()}
+        moves = modes.images(program)
+        return cls(plan, white, unconstrained.by_scores(supports), moves, data, like)
+
+    @property
+    def row(self) -> Any:
+        """A row, which is enough where only priors are needed."""
+        return self.data.take(slice(0, 1))
+
+    def density(self, data: Any, like: Values, flat: Flat) -> Scalar:
+        """Return the log density of coordinates."""
+        values, volume = unconstrained.sites_at(self.supports, like, flat)
+        return log_joint(self.plan.model, data, like | values, self.white) + volume
+
+    def values(self, flat: Flat) -> Values:
+        """Return the sites at coordinates."""
+        values = unconstrained.sites_at(self.supports, self.like, flat)[0]
+        sites = trace(self.plan.model, self.row, self.like | values, self.white)
+        return {name: sites[name]["value"] for name in self.like}
 
     def flat(self, values: Values) -> Flat:
         """Return the coordinates of a point."""
         values = {name: jnp.asarray(value, float) for name, value in values.items()}
-        return unconstrained.flat_of(self.plan.supports, values)
+        sites = trace(self.plan.model, self.row, values)
+        own = {name: white(unwrapped(sites[name]["fn"]), values[name]) for name in self.white}
+        return unconstrained.flat_of(self.supports, values | own)
 
-    def metric(self, centre: Flat, expected: Flat | None = None) -> Metric | None:
-        """Return the metric at a point, with the expected curvatures of hyper-parameters; None
-        where it is not finite."""
-        how = How.of("curvature", self.data)
-        return metric_at(self.plan, how, self.data, self.like, centre, expected)
+    def metric(self, points: Float[Array, "point coordinate"], centre: Flat) -> Metric | None:
+        """Return the metric about a centre of the mean curvature at some points; None where it is
+        not finite."""
+        return Metric.of(centre, *map(np.asarray, _curvatures(self, points)))
 
 
 class Trajectories:
@@ -222,37 +255,40 @@ class Trajectories:
 
     def __init__(self, space: Space, metric: Metric, flat: Flat, key: Array, rng: Rng) -> None:
         self.space, self.metric, self.rng = space, metric, rng
-        self.state, self.total, self.number = State.at(flat, key), jnp.zeros((2, flat.size)), 0
+        self.state, self.places = State.at(flat, key), list[np.ndarray]()
         self.adapting, self.divergences = True, 0
 
     def adapt(self, metric: Metric | None) -> None:
         """Take a metric, and adapt the step size anew."""
         self.metric = metric or self.metric
-        self.state = State.at(self.state.flat, self.state.key)
-        self.total, self.number = jnp.zeros_like(self.total), 0
+        self.state, self.places = State.at(self.state.flat, self.state.key), []
 
     def __call__(self, number: int) -> tuple[Values, Values]:
         """Return the draws of at most `_BLOCK` trajectories, and their statistics."""
         space = self.space
         tried = modes.tries(space.moves, self.rng, (_BLOCK,))
         given = self.metric, self.state, tried, number, self.adapting
-        self.state, total, fields = _advance(space, *given)
-        self.total, self.number = self.total + total, self.number + number
-        values, stats = jax.tree.map(lambda some: np.asarray(some)[:number], fields)
+        self.state, fields = _advance(space, *given)
+        flats, values, stats = jax.tree.map(lambda some: np.asarray(some)[:number], fields)
         stats = dict(zip(STATISTICS, stats, strict=True))
-        if not self.adapting:  # Also of trajectories between those that are kept.
+        if self.adapting:
+            self.places.append(flats)
+        else:  # Also of trajectories between those that are kept.
             self.divergences += int(stats["diverging"].sum())
         return values, stats
 
 
 def adapt(each: Sequence[Trajectories]) -> None:
-    """Take the metric at the mean of the trajectories since the last one: of all chains, but where
-    these may lie in different images of the posterior."""
+    """Take the metric of the trajectories since the last one: of all chains, but where these may
+    lie in different images of the posterior."""
     space = each[0].space
-    means = jnp.stack([chain.total / chain.number for chain in each])
+    places = [np.concatenate(chain.places) for chain in each]
     if not space.moves:
-        means = means.mean(0, keepdims=True)
-    metrics = [space.metric(*mean) for mean in means]
+        places = [np.concatenate(places)]
+    metrics = []
+    for own in places:
+        some = np.linspace(0, len(own) - 1, _POINTS).round().astype(int)
+        metrics.append(space.metric(jnp.asarray(own[some]), jnp.asarray(own.mean(0))))
     for chain, metric in zip(each, itertools.cycle(metrics), strict=False):
         chain.adapt(metric)
 
@@ -260,49 +296,28 @@ def adapt(each: Sequence[Trajectories]) -> None:
 @jax.jit
 def _advance(
     space: Space, metric: Metric, state: State, tried: modes.Tried, steps: int, adapt: bool
-) -> tuple[State, Flat, tuple[Values, Any]]:
-    """Run at most `_BLOCK` trajectories of a chain; return the sums of their places, and of their
-    squared slopes along hyper-parameters, too."""
+) -> tuple[State, Any]:
+    """Run at most `_BLOCK` trajectories of a chain; return their places, draws and statistics."""
     plan, data, like = space.plan, space.data, space.like
-    row = data.take(slice(0, 1))
-    hyper = numbers_of(plan.supports, like, plan.hyper)
 
-    def density(given: tuple[Any, Values], metric: Metric, place: Flat, moves: Array) -> Scalar:
-        data, like = given
-        flat = straight(plan, like, metric.unconstrained(place), moves)
-        values, volume = unconstrained.sites_at(plan.supports, like, flat)
-        apart = positions(plan, values) - metric.position - moves
-        joint = log_joint(plan.model, data, like | values) + volume
-        return joint - (apart**2).sum() / (2 * _ALONG**2)
+    def density(given: tuple[Any, Values], metric: Metric, place: Flat) -> Scalar:
+        return space.density(*given, metric.unconstrained(place))
 
     # Any slope keeps volumes, and an end is accepted by its density in double precision.
     # NumPyro's map to correlations takes numbers in double precision alone.
     related = type(constraints.corr_cholesky)
     is_double = any(isinstance(one, related) for one in plan.supports.values())
     narrowed = (lambda tree: tree) if is_double else _in_single
-    singly = narrowed((data, like))
+    singly = narrowed(((data, like), metric))
     slope = jax.grad(density, 2)
 
-    # Hyper-parameters are those of priors alone, so that one row is as good as all.
-    at_row = partial(unconstrained.log_density, plan.model, plan.supports, row, like)
-
-    def trajectory(index: int, carry: tuple[State, Any, Any]) -> tuple[State, Any, Any]:
-        state, total, fields = carry
-        key, *keys = jax.random.split(state.key, 6)
-        along_key, momentum_key, size_key, accept_key, orbit_key = keys
+    def trajectory(index: int, carry: tuple[State, Any]) -> tuple[State, Any]:
+        state, fields = carry
+        key, momentum_key, size_key, accept_key, move_key = jax.random.split(state.key, 5)
         step = jnp.exp(jnp.where(adapt, state.steps[0], state.steps[1]))
         length = _LENGTH * jax.random.uniform(size_key, minval=_SHORTEST, maxval=_LONGEST)
-        # The point stays near a place on each orbit, drawn anew for each trajectory, at which the
-        # orbit is straight.
-        values = unconstrained.sites_at(plan.supports, like, state.flat)[0]
-        moves = positions(plan, values) - metric.position
-        moves += _ALONG * jax.random.normal(along_key, moves.shape)
-        first = straight(plan, like, state.flat, -moves)
-        here = metric.through(first)
-        origin, narrow = here.place(first), narrowed((here, moves))
-        momentum = here.moving * jax.random.normal(momentum_key, origin.shape)
-        if held_sites(plan):
-            step /= stiffness(plan, row, like, here)
+        origin = metric.place(state.flat)
+        momentum = jax.random.normal(momentum_key, origin.shape)
         number = jnp.clip(jnp.ceil(length / step), _FEWEST, _MOST).astype(int)
         # Near a normal a step of any size is accepted, and one by 2π would not move at all.
         step = jnp.minimum(step, length / number)
@@ -311,7 +326,7 @@ def _advance(
             # The slope stands at one place in the program, which compiles faster.
             place, momentum = now
             is_end = (which == 0) | (which == number)
-            force = slope(singly, narrow[0], narrowed(place), narrow[1]).astype(float) + place
+            force = slope(*singly, narrowed(place)).astype(float) + place
             momentum += jnp.where(is_end, step / 2, step) * force
             turn = jnp.where(which < number, step, 0.0)
             cosine, sine = jnp.cos(turn), jnp.sin(turn)
@@ -319,50 +334,30 @@ def _advance(
 
         place, ended = jax.lax.fori_loop(0, number + 1, leap, (origin, momentum))
         ends = jnp.stack([origin, place])
-        begun, reached = jax.lax.map(lambda end: density((data, like), here, end, moves), ends)
+        begun, reached = jax.lax.map(partial(density, (data, like), metric), ends)
         energy = momentum @ momentum / 2 - begun
         error = ended @ ended / 2 - reached - energy
         error = jnp.where(jnp.isfinite(error), error, jnp.inf)
         rate = jnp.minimum(1.0, jnp.exp(-error))
         accepted = jax.random.uniform(accept_key) < rate
-        proposed = straight(plan, like, here.unconstrained(place), moves)
-        accepted &= jnp.isfinite(proposed).all()
-        flat = jnp.where(accepted, proposed, state.flat)
-        values = unconstrained.sites_at(plan.supports, like, flat)[0]
-        images = jax.tree.map(lambda some: some[index], tried)
-        values = _moved(space, row, values, images, orbit_key)
-        # At a start without effects their learned scale would vanish; and a point on a bound, to
-        # rounding, has no coordinates.
-        moved = unconstrained.flat_of(plan.supports, values)
-        follows = (accepted | jnp.logical_not(adapt)) & jnp.isfinite(moved).all()
-        flat = jnp.where(follows, moved, flat)
-        values = unconstrained.sites_at(plan.supports, like, flat)[0]
-        state = state._replace(flat=flat, key=key)
-        slopes = jnp.zeros_like(flat).at[hyper].set(jax.grad(at_row)(flat)[hyper])
-        total += jnp.stack([flat, slopes**2])
+        flat = jnp.where(accepted, metric.unconstrained(place), state.flat)
+        values = space.values(flat)
+        if plan.orbits or plan.hyper or space.moves:
+            images = jax.tree.map(lambda some: some[index], tried)
+            moved = space.flat(_moved(space, values, images, move_key))
+            # A point on a bound, to rounding, has no coordinates.
+            flat = jnp.where(jnp.isfinite(moved).all(), moved, flat)
+            values = space.values(flat)
         adapted = state._replace(steps=dual_averaging()[1](_TARGET - rate, state.steps))
         state = jax.tree.map(partial(jnp.where, adapt), adapted, state)
-        drawn = values, (error > _DIVERGENT, energy, number, rate)
+        drawn = flat, values, (error > _DIVERGENT, energy, number, rate)
         fields = jax.tree.map(lambda field, value: field.at[index].set(value), fields, drawn)
-        return state, total, fields
+        return state._replace(flat=flat, key=key), fields
 
     empty = tuple(jnp.zeros(_BLOCK, kind) for kind in (bool, float, int, float))
     room = {name: jnp.zeros((_BLOCK, *jnp.shape(value))) for name, value in like.items()}
-    begin = state, jnp.zeros((2, state.flat.size)), (room, empty)
-    return jax.lax.fori_loop(0, steps, trajectory, begin)
-
-
-def stiffness(plan: Plan, row: Any, like: Values, metric: Metric) -> Scalar:
-    """Return how many times shorter steps are where the sites that stay make priors narrow: the
-    same at all points of a trajectory, since it is taken at the centre."""
-
-    def prior(flat: Flat) -> Scalar:
-        values = unconstrained.sites_at(plan.supports, like, flat)[0]
-        return log_prior(plan.model, row, like | values)
-
-    precision = -jax.jvp(jax.grad(prior), (metric.centre,), (metric.moving,))[1]
-    size = metric.spread.at[metric.near].set((metric.root**2).sum(0) ** -0.5)
-    return jnp.sqrt((precision * size**2).max(initial=1.0))
+    flats = jnp.zeros((_BLOCK, state.flat.size))
+    return jax.lax.fori_loop(0, steps, trajectory, (state, (flats, room, empty)))
 
 
 def _in_single[Tree](tree: Tree) -> Tree:
@@ -370,73 +365,61 @@ def _in_single[Tree](tree: Tree) -> Tree:
     return jax.tree.map(lambda x: x.astype(jnp.float32) if x.dtype == jnp.float64 else x, tree)
 
 
-def positions(plan: Plan, values: Values) -> Float[Array, " scale"]:
-    """Return the place of a point on each orbit: of a scale the log of a factor, of a translation
-    the mean of its column."""
-
-    def log_norm(names: Sites) -> Scalar:
-        # Finite where all are 0, as at a start.
-        return jnp.log(0.01 + sum((values[name] ** 2).sum() for name in names)) / 2
-
-    each = [
-        values[one.site][..., one.column].mean()
-        if isinstance(one, Translation)
-        else (log_norm(one.up) - log_norm(one.down)) / 2
-        for one in plan.orbits
-    ]
-    return jnp.stack(each) if each else jnp.zeros(0)
-
-
-def straight(plan: Plan, like: Values, flat: Flat, moves: Array) -> Flat:
-    """Return the coordinates after a move along each orbit of the sites without two bounds."""
-    each = unconstrained.coordinates_of(plan.supports, like, flat)
-    kept = [n for n, one in plan.supports.items() if not isinstance(one, constraints.interval)]
-    orbits = [plans.within(one, kept) if isinstance(one, Scale) else one for one in plan.orbits]
-    names = tuple(dict.fromkeys(name for one in orbits for name in moved_sites(one)))
-    values = unconstrained.placed(plan.supports, {name: each[name] for name in names})[0]
-    for symmetry, move in zip(orbits, moves, strict=True):
-        values = line.orbit(values, symmetry, move)
-    each |= unconstrained.coordinates(plan.supports, values, names)
-    return ravel_pytree(each)[0].astype(flat.dtype)
-
-
-def _moved(space: Space, row: Any, values: Values, tried: modes.Tried, key: Array) -> Values:
-    """Move along orbits, draw hyper-parameters by slices, alone and with what they govern, and step
-    to images."""
-    plan, data = space.plan, space.data
-    orbit_key, woven_key, image_key = jax.random.split(key, 3)
+def _moved(space: Space, values: Values, tried: modes.Tried, key: Array) -> Values:
+    """Move along orbits, and step to images."""
+    plan, row = space.plan, space.row
+    orbit_key, image_key = jax.random.split(key)
     joint = partial(log_prior, plan.model, row)
-    given = plan.supports, plan.orbits, plan.hyper, values, orbit_key
-    values = line.visit(joint, *given, visits=_VISITS)
-    values = sweep.interwoven(plan, row, data, values, woven_key)
-    return modes.step(plan.model, space.moves, data, row, values, tried, image_key)
+    given = joint, plan.supports, plan.orbits, plan.hyper, values, orbit_key
+    values = line.visit(*given, visits=_VISITS)
+    return modes.step(plan.model, space.moves, space.data, row, values, tried, image_key)
 
 
-# Least precision of a coordinate of a block, which the prior may not have at a point, and of one of
-# no block, whose curvature at a point says little of that elsewhere; least and largest ratio of the
-# precision in any direction to that of the rows and the diagonal of the prior.
-_LEAST, _LEAST_FREE, _LEAST_RATIO, _LARGEST_RATIO = 0.1, 0.5, 0.3, 10.0
-# Least curvature along a hyper-parameter, as a share of what is expected.
-_EXPECTED = 0.5
+@jax.jit
+def _curvatures(space: Space, points: Float[Array, "point coordinate"]) -> tuple[Array, ...]:
+    """Return the mean curvatures at some points."""
+    near = near_sites(space.plan, space.like)
+    density = partial(space.density, space.data, space.like)
+    number = numbers_of(space.supports, space.like, near)
+    each = jax.lax.map(partial(curvatures, density, number), points)
+    return number, *(one.mean(0) for one in each)
+
+
+# ------------------------------------------------------------------------------------- the metric
+
+# Least precision in any direction of the coordinates that are near: that of a standard normal prior
+# is 1; and least precision of the others.
+_LEAST, _LEAST_FAR = 0.5, 0.1
 # Products that give the diagonal of a Hessian.
 _PROBES = 16
-# Standard deviation of the place on an orbit during a trajectory, in logs: orbits bend, and have
-# moves of their own.
-_ALONG = 0.1
 
 
 class Metric(NamedTuple):
     """Coordinates in which a normal of a given precision is standard; of many coordinates, those
     of the largest sites, which are not `near`, are independent in it given the near ones, from
-    which they have a `slope`, and those with a `spread` of 0 do not move."""
+    which they have a `slope`."""
 
     centre: Flat
     root: Float[Array, "near near"]
     inverse: Float[Array, "near near"]
-    position: Float[Array, " scale"]
     near: Int[Array, " near"]
     spread: Flat
     slope: Float[Array, "near coordinate"]
+
+    @classmethod
+    def of(cls, centre: Flat, near: Any, across: Matrix, diagonal: Any) -> Metric | None:
+        """Return the metric of a negative Hessian, kept positive: its rows of the near coordinates,
+        and the diagonal of the others; None where it is not finite."""
+        if not np.isfinite(across).all():
+            return None
+        diagonal, full = np.maximum(diagonal, _LEAST_FAR), across[:, near]
+        slope = across / diagonal
+        slope[:, near] = 0.0
+        precision, directions = np.linalg.eigh(full - slope @ across.T)
+        size = np.sqrt(np.maximum(precision, _LEAST))
+        root, inverse = size[:, None] * directions.T, directions / size
+        given = root, inverse, near, 1 / np.sqrt(diagonal), slope
+        return cls(jnp.asarray(centre), *map(jnp.asarray, given))
 
     def unconstrained(self, place: Flat) -> Flat:
         """Return the unconstrained coordinates of a place."""
@@ -452,144 +435,39 @@ class Metric(NamedTuple):
         if len(self.near) == len(flat):
             return self.root @ apart
         near = apart[self.near]
-        far = (apart + near @ self.slope) / jnp.where(self.spread > 0, self.spread, jnp.inf)
+        far = (apart + near @ self.slope) / self.spread
         return far.at[self.near].set(self.root @ near)
 
-    @property
-    def moving(self) -> Any:
-        """1 for coordinates that move, 0 for others."""
-        return (self.spread > 0).astype(self.centre.dtype)
 
-    def through(self, flat: Flat) -> Metric:
-        """Return the metric with the coordinates that do not move at those of a point."""
-        return self._replace(centre=jnp.where(self.spread > 0, self.centre, flat))
-
-
-def metric_at(
-    plan: Plan, how: How, data: Any, like: Values, centre: Flat, expected: Flat | None = None
-) -> Metric | None:
-    r"""Return the metric at a point of unconstrained coordinates; None where it is not finite.
-
-    At the mean of what it governs the curvature along a hyper-parameter may be a hundredth of that
-    at most draws, which is expected to be the mean square of the slope,
-    :math:`-E[\partial^2 \log p] = E[(\partial \log p)^2]`.
-    """
-    found = jax.tree.map(np.asarray, _curvatures(plan, how, data, like, centre))
-    where, of_blocks, full, position, slopes, near, diagonal, slope = found
-    if expected is not None:
-        lacking = _EXPECTED * np.asarray(expected)[near] - np.diag(full)
-        full = full + np.diag(np.maximum(lacking, 0.0))
-    along = slopes[:, near].T @ slopes[:, near] / _ALONG**2
-    mass = np.diag(np.maximum(np.diag(full), _LEAST_FREE))
-    mass[np.ix_(where, where)] = of_blocks
-    mass, full = mass + along, full + along
-    if not np.isfinite(mass + full).all():
-        return None
-    root, inverse = _root(mass, full) if len(near) else (mass, mass)
-    spread = 1 / np.sqrt(diagonal + (slopes**2).sum(0) / _ALONG**2)
-    return Metric(centre, *map(jnp.asarray, (root, inverse, position, near, spread, slope)))
-
-
-def _root(mass: Matrix, full: Matrix) -> tuple[Matrix, Matrix]:
-    """Return a root of a negative Hessian, kept near the mass, and the inverse of the root."""
-    lower = scipy.linalg.cholesky(mass, lower=True)
-    inverse = scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True)
-    ratio, directions = scipy.linalg.eigh(inverse @ full @ inverse.T)
-    size = np.sqrt(np.clip(ratio, _LEAST_RATIO, _LARGEST_RATIO))
-    return size[:, None] * (lower @ directions).T, inverse.T @ directions / size
-
-
-def _near_sites(plan: Plan, like: Values) -> Supports:
-    """Return the supports of sites that together have few coordinates: all but the largest, vectors
-    of single judges, and, of choices, the hyper-parameters, which are drawn by slices alone."""
-    far = {*held_sites(plan), *own_sites(plan.model)}
-    moved = [name for name in plan.supports if name not in far]
-    kept = sorted(moved, key=lambda name: jnp.size(like[name]))
+def near_sites(plan: Plan, like: Values) -> Sites:
+    """Return the sites that together have few coordinates: all but the largest, and vectors of
+    single judges."""
+    kept = [name for name in plan.supports if name not in own_sites(plan.model)]
+    kept = sorted(kept, key=lambda name: jnp.size(like[name]))
     while sum(jnp.size(like[name]) for name in kept) > DENSE_LIMIT:
         kept.pop()
-    return Supports({name: plan.supports[name] for name in moved if name in kept})
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _curvatures(plan: Plan, how: How, data: Any, like: Values, centre: Flat) -> tuple[Array, ...]:
-    """Return the places of the sites with a precision of their own among the near coordinates, this
-    precision, the negative Hessian of the near ones with the others at their modes, the places on
-    orbits with their slopes, the places of the near coordinates, the diagonal of the negative
-    Hessian of the others, and their slope along the near ones."""
-    model, supports = plan.model, plan.supports
-    values, slopes = jax.jvp(
-        lambda flat: unconstrained.sites_at(supports, like, flat)[0],
-        (centre,),
-        (jnp.ones_like(centre),),
-    )
-    near = _near_sites(plan, like)
-    number, held = (numbers_of(supports, like, names) for names in (sorted(near), held_sites(plan)))
-    full = unconstrained.curvature(model, supports, data, like, centre, number)
-    diagonal = jnp.maximum(_diagonal(plan, number, held, data, like, centre), _LEAST)
-    diagonal = diagonal.at[held].set(jnp.inf)
-    across = full.at[:, number].set(0.0)
-    slope_of_others = across / diagonal
-    full = full[:, number] - across @ slope_of_others.T
-    own = {name: like[name] for name in near}
-    places = unconstrained.coordinates_of(near, own, jnp.arange(number.size, dtype=float))
-    block = Block(tuple(name for block in plan.blocks for name in block.sites))
-    if plan.chooses or not plan.blocks:
-        steep = [jnp.ravel(places[name]).astype(int) for name in plan.steep if name in near]
-        where = jnp.concatenate([jnp.zeros(0, int), *steep])
-        precision = _positive(full[jnp.ix_(where, where)], [one.size for one in steep])
-    else:
-        where = block.flat(places).astype(int)
-        if any(one.colours for one in plan.blocks):
-            block = Block(block.sites, colours=tuple(range(len(block.flat(values)))))
-        sums = sums_of(Reading(model, block, data, values), None, how)
-        slope = block.flat(slopes)
-        precision = jnp.diag(sums.diagonal + sums.prior.precision)
-        precision += 0.0 if sums.across is None else sums.across
-        precision += 0.0 if sums.prior.across is None else sums.prior.across
-        precision = slope[:, None] * precision * slope
-        precision += jnp.diag(jnp.maximum(_LEAST - jnp.diag(precision), 0.0))
-
-    def along(flat: Flat) -> Array:
-        return positions(plan, unconstrained.sites_at(supports, like, flat)[0])
-
-    found = where, precision, full, along(centre), jax.jacrev(along)(centre), number
-    return *found, diagonal, slope_of_others
-
-
-def _positive(precision: Array, sizes: list[int]) -> Array:
-    """Return a negative Hessian, that of each site alone where there is no maximum, bounded from
-    below."""
-    if not sizes:
-        return precision
-    site = np.repeat(np.arange(len(sizes)), sizes)
-    alone = precision * (site[:, None] == site)
-    if len(sizes) > 1:
-        precision = jnp.where(jnp.linalg.eigvalsh(precision)[0] > 0, precision, alone)
-    least, vectors = jnp.linalg.eigh(precision)
-    return (vectors * jnp.maximum(least, _LEAST)) @ vectors.T
+    return tuple(name for name in plan.supports if name in kept)
 
 
 def numbers_of(supports: Supports, like: Values, names: Sequence[str]) -> Int[Array, " part"]:
-    """Return the places of the coordinates of some sites."""
+    """Return the places of the coordinates of some sites, in their order."""
     size = sum(jnp.size(like[name]) for name in supports)
     places = unconstrained.coordinates_of(supports, like, jnp.arange(size, dtype=float))
-    return jnp.concatenate([jnp.zeros(0), *(jnp.ravel(places[n]) for n in names)]).astype(int)
+    return jnp.sort(
+        jnp.concatenate([jnp.zeros(0), *(jnp.ravel(places[n]) for n in names)]).astype(int)
+    )
 
 
-def held_sites(plan: Plan) -> Sites:
-    """Return the sites that trajectories leave where they are: the scale of the worths of few
-    rankings and the worths together are a funnel, which one metric does not suit."""
-    return tuple(name for name in plan.hyper if plan.chooses and name in plan.supports)
-
-
-def _diagonal(plan: Plan, near: Array, held: Array, data: Any, like: Values, centre: Flat) -> Flat:
-    """Return the diagonal of the negative Hessian of the coordinates that are not near, by products
-    with random signs, which are exact where these are independent of each other given the near ones
-    (Bekas, Kokiopoulou and Saad 2007)."""
-    if near.size + held.size == centre.size:
-        return jnp.ones_like(centre)
-    density = partial(unconstrained.log_density, plan.model, plan.supports, data, like)
-    signs = jax.random.rademacher(jax.random.key(0), (_PROBES, centre.size), centre.dtype)
-    signs = signs.at[:, near].set(0.0).at[:, held].set(0.0)
-    product = jax.lax.map(lambda sign: -jax.jvp(jax.grad(density), (centre,), (sign,))[1], signs)
-    return (signs * product).mean(0)
+def curvatures(
+    density: Callable[[Flat], Scalar], near: Int[Array, " near"], flat: Flat
+) -> tuple[Matrix, Flat]:
+    """Return the rows of the near coordinates in the negative Hessian of a density, and the
+    diagonal of the others, by products with random signs, which are exact where these are
+    independent of each other given the near ones (Bekas, Kokiopoulou and Saad 2007)."""
+    along = unconstrained.products(density, flat)
+    across = jax.lax.map(along, jnp.eye(flat.size)[near], batch_size=unconstrained.COLUMNS)
+    if near.size == flat.size:
+        return across, jnp.ones_like(flat)
+    signs = jax.random.rademacher(jax.random.key(0), (_PROBES, flat.size), flat.dtype)
+    signs = signs.at[:, near].set(0.0)
+    return across, (signs * jax.lax.map(along, signs)).mean(0)

@@ -101,8 +101,9 @@ def _around(
     log_q = -(noise**2).sum(1) / 2
     if len(start) > DENSE_LIMIT:
         # The inverse of the metric of `HMC` is the covariance.
-        how, all_own = How.of("curvature", data), replace(plan, supports=own)
-        metric = hmc.metric_at(all_own, how, data, like, centre)
+        near = hmc.numbers_of(own, like, hmc.near_sites(replace(plan, supports=own), like))
+        found = map(np.asarray, _curvatures(plan.model, own, data, like, near, centre))
+        metric = hmc.Metric.of(centre, near, *found)
         assert metric is not None  # The density is finite at its mode.
         points = jax.vmap(metric.unconstrained)(jnp.asarray(noise))
     else:
@@ -119,6 +120,14 @@ def _around(
         log_p = of_prior + np.asarray(log_likelihoods(plan.model, data, drawn))
     stats = {"log_p": log_p, "log_q": log_q - np.asarray(volume)}
     return {name: drawn[name] for name in plan.supports}, stats
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _curvatures(
+    model: Any, supports: Supports, data: Any, like: Values, near: Array, centre: Array
+) -> tuple[Any, Array]:
+    density = partial(unconstrained.log_density, model, supports, data, like)
+    return hmc.curvatures(density, near, centre)
 
 
 # ------------------------------------------------------------------------ of models with classes

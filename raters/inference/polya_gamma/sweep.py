@@ -28,7 +28,7 @@ from raters.inference.polya_gamma.sums import (
 from raters.inference.polya_gamma.unconstrained import coordinates, is_unbounded, maximised, placed
 from raters.model import Values, own_sites
 from raters.program import Program, densities, placing, trace
-from raters.program.vectors import coloured, white
+from raters.program.whitening import coloured, white
 
 # Largest numbers of visits of orbits and free sites in a Gibbs sweep, and of steps along a line in
 # all. At 20,000 votes ten visits cost a fifth of the Pólya-Gamma draws, and doubled to quadrupled

@@ -29,7 +29,7 @@ from raters.model import Model, Values
 from raters.program import Supports, log_joint
 
 # Columns of a Hessian at a time: twice as fast as one, and a few copies of the rows in memory.
-_COLUMNS = 8
+COLUMNS = 8
 
 
 class NormalCdf(ParameterFreeTransform[Any]):
@@ -145,13 +145,14 @@ def curvature(
     model: Model[Any], supports: Supports, data: Any, like: Values, flat: Flat, places: Any = ...
 ) -> Float[Array, "some coordinate"]:
     """Return the negative Hessian of `log_density`, or the rows of it at some places."""
-    gradient = jax.grad(partial(log_density, model, supports, data, like))
-
-    def along(direction: Array) -> Array:
-        return -jax.jvp(gradient, (flat,), (direction,))[1]
-
-    rows: Array = jax.lax.map(along, jnp.eye(flat.size)[places], batch_size=_COLUMNS)
+    along = products(partial(log_density, model, supports, data, like), flat)
+    rows: Array = jax.lax.map(along, jnp.eye(flat.size)[places], batch_size=COLUMNS)
     return rows
+
+
+def products(density: Callable[[Flat], Scalar], flat: Flat) -> Callable[[Flat], Flat]:
+    """Return the function that multiplies a vector by the negative Hessian of a density."""
+    return lambda along: -jax.jvp(jax.grad(density), (flat,), (along,))[1]
 
 
 def maximised(
