@@ -35,7 +35,7 @@ _WINDOWS = 0.15, 0.45, 1.0
 # Mean length of a trajectory, which turns a normal distribution by so much, and shares of it
 # between which the length is drawn: after about a quarter of a turn neither a coordinate nor its
 # square, whose mixing R-hat tells as well, depends on where it began.
-_LENGTH, _SHORTEST, _LONGEST = 2.0, 0.7, 1.3
+_LENGTH, _SHORTEST, _LONGEST = 1.7, 0.7, 1.3
 # Points at which the curvature is averaged.
 _POINTS = 8
 # Judgements for each entry of a site from which on its values tell its scale: with fewer, white
