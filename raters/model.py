@@ -129,14 +129,8 @@ Symmetry = Shift | Scale | Translation | Mirror | Permute | Rotation
 
 def moved_sites(symmetry: Symmetry) -> tuple[str, ...]:
     """Sites that a symmetry moves."""
-    sites: list[str] = []
-    for field in dataclasses.fields(symmetry):
-        value = getattr(symmetry, field.name)
-        if isinstance(value, str):
-            sites.append(value)
-        elif isinstance(value, tuple):
-            sites += [one if isinstance(one, str) else one[0] for one in value]
-    return tuple(dict.fromkeys(sites))
+    leaves = jax.tree.leaves(dataclasses.astuple(symmetry))
+    return tuple(dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, str)))
 
 
 class Fit(NamedTuple):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import jax
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -20,7 +21,6 @@ from raters.errors import refuse
 from raters.errors.validation import nearest
 from raters.judgements.together import Together, axis_name, check_part_name
 from raters.model import (
-    Exchange,
     Fit,
     Model,
     Permute,
@@ -161,17 +161,10 @@ class JointModel(Model[Together]):
     def named(self, part: str, symmetry: Any) -> Any:
         """A symmetry of a part with the names that the joint model has for its sites."""
 
-        def of(value: Any, field: str) -> Any:
-            if field in ("axis", "column") or value is None:
-                return value
-            if isinstance(value, str):
-                return self.site_name(part, value)
-            if field == "exchanged" or (field == "sites" and isinstance(symmetry, Exchange)):
-                return tuple((self.site_name(part, site), extra) for site, extra in value)
-            return tuple(self.site_name(part, site) for site in value)
+        def named(leaf: Any) -> Any:
+            return self.site_name(part, leaf) if isinstance(leaf, str) else leaf
 
-        fields = {one.name: getattr(symmetry, one.name) for one in dataclasses.fields(symmetry)}
-        return type(symmetry)(**{name: of(value, name) for name, value in fields.items()})
+        return type(symmetry)(**jax.tree.map(named, vars(symmetry)))
 
     # ---------------------------------------------------------------- the model
 
@@ -362,21 +355,18 @@ class PartOf(handlers.scope):  # type: ignore[misc]
         if name is None or msg["type"] != "sample":
             return
         msg["name"] = self.model.site_name(self.part, name)
-        msg["infer"] = _renamed(msg["infer"], f"{self.part}.")
+        axes = [f"{self.part}.{axis}" for axis in msg["infer"].get("event_dims", ())]
+        msg["infer"] = msg["infer"] | {"event_dims": axes}
         for group in self.model.shared:
             if (self.part, name) in group and (value := self.drawn.get(group[0])) is not None:
                 msg["value"] = value.reshape(msg["fn"].shape())
                 msg["stop"] = msg["given"] = True  # No handler outside sees the site again.
         for group, correlation in self.correlation.items():
             if (self.part, name) in group:
-                self._tie(msg, name, group, correlation)
-
-    def _tie(self, msg: dict[str, Any], name: str, group: Group, correlation: Any) -> None:
-        """Let a site depend on the scores of those before it."""
-        before = [self.drawn[member] for member in group if member in self.drawn]
-        msg["tied"] = ((self.part, name), msg["fn"])
-        if before:
-            msg["fn"] = Correlated(msg["fn"], *given_scores(before, correlation))
+                before = [self.drawn[member] for member in group if member in self.drawn]
+                msg["tied"] = ((self.part, name), msg["fn"])
+                if before:
+                    msg["fn"] = Correlated(msg["fn"], *given_scores(before, correlation))
 
     def postprocess_message(self, msg: dict[str, Any]) -> None:
         """Keep the values of shared sites, and the scores of tied ones."""
@@ -389,17 +379,6 @@ class PartOf(handlers.scope):  # type: ignore[misc]
             first, site = group[0]
             if first == self.part and msg["name"] == self.model.site_name(first, site):
                 self.drawn[group[0]] = msg["value"]
-
-
-def _renamed(infer: dict[str, Any], prefix: str) -> dict[str, Any]:
-    """Facts that a site declares, with axes of the part."""
-    infer = dict(infer)
-    for key in ("unit", "latent_class"):
-        if key in infer:
-            infer[key] = prefix + str(infer[key])
-    if "event_dims" in infer:
-        infer["event_dims"] = [prefix + axis for axis in infer["event_dims"]]
-    return infer
 
 
 # ---------------------------------------------------------------- symmetries of all parts

@@ -7,6 +7,7 @@ import numpy as np
 from raters.judgements.base import Judgements
 from raters.judgements.connection import judges_by_part, part_of
 from raters.model import OPEN_MIRROR, probability_of_mirror
+from raters.models.settings import worded
 
 
 def least_decided(competence: np.ndarray, data: Judgements) -> tuple[float, str]:
@@ -20,14 +21,7 @@ def least_decided(competence: np.ndarray, data: Judgements) -> tuple[float, str]
 def open_mirror(competence: np.ndarray, data: Judgements, what: str) -> tuple[str, ...]:
     """Say when the data leave open whether the crowd or its adversaries are right, in any part."""
     less, whose = least_decided(competence, data)
-    if less < OPEN_MIRROR:
-        return ()
-    return (
-        f"the {what} leave open which way round the order{whose} is: by this model and its"
-        f" prior it is, with probability {less:.2f}, the mirror image, in which"
-        " adversaries are experts and experts adversaries; one annotator who is known to be"
-        " good, or a few pairs whose order is known, would decide it",
-    )
+    return () if less < OPEN_MIRROR else (worded("open_mirror", what=what, whose=whose, less=less),)
 
 
 def open_reward(competence: np.ndarray, what: str, remedy: str) -> tuple[str, ...]:
@@ -35,8 +29,4 @@ def open_reward(competence: np.ndarray, what: str, remedy: str) -> tuple[str, ..
     less = probability_of_mirror(competence)
     if competence.shape[-1] < 2 or less < OPEN_MIRROR:
         return ()
-    return (
-        f"the {what} leave open which way round the reward is: by this model and its prior it"
-        f" is, with probability {less:.2f}, the opposite, in which those who seem to act for"
-        f" the goal act against it; {remedy}",
-    )
+    return (worded("open_reward", what=what, less=less, remedy=remedy),)

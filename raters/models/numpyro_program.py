@@ -24,6 +24,7 @@ from raters.distributions.correlated import unwrapped
 from raters.errors import PACKAGE, DataError, DataWarning, SettingError, refuse
 from raters.judgements.arguments import Arguments, Fixed
 from raters.model import Model, Values
+from raters.models.settings import worded
 from raters.program import skeleton
 from raters.program.functions import FUNCTIONS, function_name
 
@@ -173,12 +174,8 @@ class NumpyroModel(Model[Arguments]):
             value = wrong.item() if wrong.size == 1 else wrong.tolist()
             refuse(self.outcome, value, problem, expected, error=DataError)
         if message := beyond.get():
-            warnings.warn(
-                f"{self.title}: {message.split('. ')[0].strip('. ')}; JAX reads another entry"
-                " instead. Codes of groups count from 0, and each has an entry",
-                DataWarning,
-                skip_file_prefixes=PACKAGE,
-            )
+            said = worded("beyond", title=self.title, message=message.split(". ")[0].strip(". "))
+            warnings.warn(said, DataWarning, skip_file_prefixes=PACKAGE)
         return raw
 
     def _check_plates(self, sites: dict[str, Any]) -> None:

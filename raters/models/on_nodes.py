@@ -17,7 +17,7 @@ from raters.distributions.rows import Repeated, Tabulated
 from raters.judgements.base import Judgements
 from raters.judgements.grouped import Patterns
 from raters.model import Marginal, Model, Values
-from raters.models.settings import CheckedModel
+from raters.models.settings import CheckedModel, worded
 
 Nodes = Float[Array, " node"]
 # Rows of patterns, and how often each came.
@@ -135,12 +135,9 @@ class OnNodes(Model[Patterns]):
         return self.model.start_others(data)
 
     def why_not(self, data: Patterns) -> str | None:
-        if (cells := data.num_rows * self.nodes) <= self.model.most_cells:
-            return None
-        return (
-            f"PGEM integrates on {self.nodes} nodes, and {data.num_rows:,} rows on so many are"
-            f" {cells:,} numbers (at most {self.model.most_cells:,}); use NUTS or SVI"
-        )
+        nodes, rows, most = self.nodes, data.num_rows, self.model.most_cells
+        few = rows * nodes <= most
+        return None if few else worded("many_cells", nodes=nodes, rows=rows, most=most)
 
 
 def number_at(distance: float) -> int:

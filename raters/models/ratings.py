@@ -17,6 +17,7 @@ from raters.judgements.answers import MOST_LEVELS, Ratings
 from raters.model import Fit, Sign, Symmetry, Values
 from raters.models.mirror import open_mirror
 from raters.models.on_nodes import OnScale
+from raters.models.settings import worded
 from raters.terms.base import sample_vectors
 from raters.terms.competence import sample_competence
 
@@ -39,12 +40,8 @@ class FacetModel(OnScale[Ratings]):
         return (Sign(("reward", "competence")),) if self.competence == "signed" else ()
 
     def data_warnings(self, data: Ratings) -> tuple[str, ...]:
-        if len(np.unique(np.asarray(data.annotator))) > 1:
-            return ()
-        return (
-            "all ratings are by one annotator, whose competence and severity cannot be told from"
-            " what all annotators share; name the column that says who rated",
-        )
+        several = len(np.unique(np.asarray(data.annotator))) > 1
+        return () if several else (worded("one_rater"),)
 
     def fit_warnings(self, data: Ratings, fit: Fit) -> tuple[str, ...]:
         if self.competence != "signed":

@@ -8,8 +8,11 @@ import typing
 from typing import Any, Literal
 
 from raters.errors.validation import boolean, one_of, plain_positive, plain_whole
+from raters.errors.words import words_of
 from raters.judgements.base import Judgements
 from raters.model import Fit, Model
+
+worded = words_of("raters.models")
 
 
 class CheckedModel[Data: Judgements](Model[Data]):

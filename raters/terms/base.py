@@ -14,11 +14,13 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.errors import Reason, refuse
+from raters.errors.words import words_of
 from raters.judgements.comparisons import Comparisons
 from raters.model import Scale, Sign, Symmetry, Values
 
 # Comparisons, or rankings; a term says which.
 Data = Any
+worded = words_of("raters.terms")
 
 # What a term needs of the data: which parameter is wrong without it, the problem, and the remedy.
 NEEDS = {

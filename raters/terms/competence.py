@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from raters.errors import refuse
 from raters.judgements.comparisons import Comparisons
 from raters.model import Values
-from raters.terms.base import Prepared, Term, sample_vectors
+from raters.terms.base import Prepared, Term, sample_vectors, worded
 
 # Where competences of annotators are from.
 Range = Literal["unit", "positive", "signed"]
@@ -74,11 +74,7 @@ class Competence(Prepared):
         """Warn of a single annotator, whose competence is confounded with the reward scale."""
         if len(set(data.annotator.tolist())) > 1:
             return ()
-        return (
-            f"all {data.row}s are by one annotator, whose competence cannot be told from the scale"
-            " of what it multiplies; name the column that says who judged, or fit a model without"
-            " competences",
-        )
+        return (worded("one_competence", row=data.row),)
 
 
 def sample_competence(range: str, spread: Any, number: int) -> Float[Array, " annotator"]:

@@ -20,7 +20,7 @@ from raters.errors import Reason
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.model import Permute, Shift, Symmetry, Values
-from raters.terms.base import Data, Term, spread_of
+from raters.terms.base import Data, Term, spread_of, worded
 from raters.terms.covariates import regression, unlike_features
 from raters.terms.rewards import Scaled, win_rates
 
@@ -256,16 +256,7 @@ def data_warnings(
     single = int(np.sum(number == 1))
     if num_types == 1 or single == 0:
         return ()
-    if single == len(number):
-        return (
-            f"every annotator has a single {word}, which says next to nothing of who is of"
-            " which type, and of the types only what one set of rewards cannot fit, such as a"
-            " cycle. Ask each annotator several questions, or fit a single type",
-        )
-    return (
-        f"{single} of {len(number)} annotators have a single {word}, which says next to nothing"
-        " of their type; their responsibilities stay near the shares of the types",
-    )
+    return (worded("single_answers", single=single, annotators=len(number), word=word),)
 
 
 def empty_types(
@@ -275,10 +266,7 @@ def empty_types(
     size = np.ones(1) if responsibility is None else responsibility.sum(0)
     if not (empty := [f"type {code} ({size[code]:.2g})" for code in np.flatnonzero(size < 1)]):
         return ()
-    return (
-        f"{len(empty)} of {len(size)} types hold less than one {unit}: {', '.join(empty)}; what"
-        " their parameters say is the prior",
-    )
+    return (worded("empty_types", empty=empty, types=len(size), unit=unit),)
 
 
 def separation_warnings(
@@ -293,9 +281,5 @@ def separation_warnings(
     prior, posterior = entr(responsibility.mean(0)).sum(), entr(responsibility).sum(1).mean()
     if empty < num_types - 1 and prior - posterior < _LEAST_RESOLVED * prior:
         resolved = max(prior - posterior, 0.0) / prior
-        sentences.append(
-            f"types are not separated: the {word}s tell {resolved:.0%} of what there is to know"
-            f" about who is of which type. More {word}s by each annotator, or fewer types, would"
-            " tell them apart"
-        )
+        sentences.append(worded("alike_types", word=word, resolved=resolved))
     return tuple(sentences)

@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from raters.judgements.choices import Choices
 from raters.judgements.names import shorten
+from raters.models.settings import worded
 
 Columns = Float[np.ndarray, "offer column"]
 Codes = Int[np.ndarray, " offer"]
@@ -39,23 +40,16 @@ def collinear_features(data: Choices, *, constants: bool) -> tuple[str, ...]:
     names = [name for name, own in zip(data.feature_names, differs, strict=True) if own]
     product = columns.T @ columns
     alike = _vanishing(product)
-    sentences = [
-        f"the features {shorten(names[place] for place in places)} are exactly collinear within"
-        " sets (some weighted sum of them is the same for all alternatives), so that the prior"
-        " divides their coefficients; leave one of them out of features=[...]"
-        for places in _groups(alike)
-    ]
+    vanishing = [("collinear", alike)]
     if constants and len(data.alternatives) <= _MOST_ALTERNATIVES:
         alternative = np.asarray(data.offered)[there]
         explained = _explained(columns, size, alternative, len(data.alternatives))
-        sentences += [
-            "within sets the constants of the alternatives can take the place of the feature(s)"
-            f" {shorten(names[place] for place in places)}, so that the prior divides what the"
-            " choices tell; leave one of these out of features=[...], or write"
-            " constants=False"
-            for places in _groups(_vanishing(product - explained) - alike)
-        ]
-    return tuple(sentences)
+        vanishing.append(("collinear_constants", _vanishing(product - explained) - alike))
+    return tuple(
+        worded(code, names=shorten(names[place] for place in places))
+        for code, projection in vanishing
+        for places in _groups(projection)
+    )
 
 
 def _explained(columns: Columns, size: Codes, alternative: Codes, number: int) -> Products:

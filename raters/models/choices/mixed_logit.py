@@ -19,6 +19,7 @@ from raters.judgements.names import name_text
 from raters.model import Own, Values
 from raters.models.choices._names import groups_of, inside, names_of, unknown_name, why_not_groups
 from raters.models.choices.multinomial_logit import Utility, sample_terms, utility_of
+from raters.models.settings import worded
 from raters.terms.base import sample_vectors
 
 _SUCH = 'error_components=(("train", "bus"),)'
@@ -229,17 +230,5 @@ class MixedLogit(Utility):
         number = data.judgements_by("annotator")
         sentences = super().data_warnings(data)
         if (number > 0).sum() < 2:
-            return (
-                *sentences,
-                "all choices are by one annotator, so that how much choosers differ is known from"
-                " the prior alone; name the column that says who chose (annotator=...), or fit"
-                " rt.MultinomialLogit()",
-            )
-        if number.max() < 2:
-            return (
-                *sentences,
-                "no annotator chose twice, so that tastes can hardly be told from chance, and their"
-                " spreads rest mostly on the prior; rt.MultinomialLogit() is the model for single"
-                " choices",
-            )
-        return sentences
+            return (*sentences, worded("one_chooser"))
+        return (*sentences, worded("single_choices")) if number.max() < 2 else sentences

@@ -18,7 +18,7 @@ from raters.judgements.choices import Choices
 from raters.judgements.names import shorten
 from raters.model import Shift, Symmetry, Values
 from raters.models.choices._collinear import collinear_features
-from raters.models.settings import CheckedModel
+from raters.models.settings import CheckedModel, worded
 
 # Standard deviations of the features that the coefficients of a site are of.
 SCALES = {"coefficient": "scale", "interaction": "chooser_scale"}
@@ -103,12 +103,8 @@ class Utility(CheckedModel[Choices]):
             collinear = collinear_features(data, constants=self.constants)
         if self.interactions or not data.chooser_names:
             return collinear
-        own = type(self).__name__
-        return (
-            *collinear,
-            f"{own}() does not use the features of the choosers ({shorten(data.chooser_names)});"
-            f" {own}(interactions=True) gives each alternative a coefficient of them",
-        )
+        numbers = {"model": type(self).__name__, "names": shorten(data.chooser_names)}
+        return (*collinear, worded("unused_choosers", **numbers))
 
 
 def sample_terms(model: Utility, data: Choices, num_types: int | None = None) -> Values:

@@ -16,6 +16,7 @@ from scipy.special import chdtri, expit, log_expit, logsumexp
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.names import shorten
 from raters.model import OPEN_MIRROR, Values, in_mirror
+from raters.models.settings import worded
 
 # Points of the integral over a competence, draws, steps to a mode, and rows at a time.
 _POINTS, _DRAWS, _STEPS, _ROWS = 120, 32, 60, 1 << 13
@@ -31,17 +32,7 @@ def open_reversal(
 ) -> tuple[str, ...]:
     """Say when the votes leave open which half of a crowd is right; see `reversal`."""
     chance = reversal(draws, data, scale, spread, high)
-    if chance < OPEN_MIRROR:
-        return ()
-    return (
-        (
-            "the votes leave open which way round the order is: another order, in which those who"
-            " look incompetent here are competent, has a probability of about"
-            f" {chance:.2f} by this model, and these draws hardly go there; one annotator who is"
-            " known to be good, or a few pairs whose order is known, would decide it;"
-            ' rt.ExtendedBTL(competence="signed") holds both orders'
-        ),
-    )
+    return () if chance < OPEN_MIRROR else (worded("open_reversal", chance=chance),)
 
 
 def reversal(
@@ -192,14 +183,8 @@ def takeover(draws: Values, data: Comparisons) -> tuple[str, ...]:
         return ()
     if _dissent(data, judge, competence, reward, bias) <= chdtri(len(reward) - 1, _LEVEL):
         return ()
-    name = shorten([data.annotators[judge]])
-    return (
-        f"annotator {name} cast {votes[judge] / votes.sum():.0%} of the votes and has"
-        f" {information[judge]:.0%} of the information about the rewards,"
-        " and the votes of the others point to other rewards: the ranking follows this"
-        " annotator, and all others are measured by it; fit rt.HierarchicalBTL(), in which"
-        " each annotator has rewards of their own",
-    )
+    shares = {"votes": votes[judge] / votes.sum(), "information": information[judge]}
+    return (worded("takeover", name=shorten([data.annotators[judge]]), **shares),)
 
 
 def information_shares(

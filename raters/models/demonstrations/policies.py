@@ -17,7 +17,7 @@ from raters.judgements.names import shorten
 from raters.model import Fit, Model, Scale, Sign, Values
 from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy, unidentified
 from raters.models.mirror import open_reward
-from raters.models.settings import CheckedModel
+from raters.models.settings import CheckedModel, worded
 
 # Probability of an action that is not allowed: above 0, so that its logarithm has a slope.
 _NEVER = 1e-30
@@ -110,20 +110,14 @@ class MaxEntIRL(CheckedModel[Demonstrations]):
     def data_warnings(self, data: Demonstrations) -> tuple[str, ...]:
         sentences = []
         if len(set(np.asarray(data.annotator).tolist())) < 2:
-            sentences.append(
-                "all demonstrations are by one annotator, whose rationality cannot be told from the"
-                " scale of the reward; read rationality × coefficient"
-            )
+            sentences.append(worded("one_demonstrator"))
         sentences += self._warnings_of_size(data)
         directions = unidentified(data.mdp)
         if len(directions):
             share = (directions**2).sum(0)
             names = [data.feature_names[code] for code in np.flatnonzero(share > _OPEN)]
-            of = f" (most of {shorten(names)})" if names else ""
-            sentences.append(
-                f"{len(directions)} combination(s) of the {data.num_features} features{of} change"
-                " no policy, as a constant does; the prior alone says how large they are"
-            )
+            numbers = {"number": len(directions), "features": data.num_features}
+            sentences.append(worded("unidentified", names=names and shorten(names), **numbers))
         return tuple(sentences)
 
     def _warnings_of_size(self, data: Demonstrations) -> list[str]:
@@ -134,14 +128,9 @@ class MaxEntIRL(CheckedModel[Demonstrations]):
         small = (size > 0) & (size * self.coefficient_scale < _LEAST_LOGITS)
         if not small.any():
             return []
-        names = [data.feature_names[code] for code in np.flatnonzero(small)]
-        largest = size[small].max()
-        wider = float(f"{1 / largest:.1g}")
-        return [
-            f"feature(s) {shorten(names)} differ by {largest:.2g} at most, so that with a prior of"
-            f" coefficient_scale={self.coefficient_scale:g} they can hardly matter to anybody; give"
-            f" features in larger units, or write MaxEntIRL(coefficient_scale={wider:g})"
-        ]
+        names = shorten([data.feature_names[code] for code in np.flatnonzero(small)])
+        scale, largest = self.coefficient_scale, size[small].max()
+        return [worded("small_features", names=names, largest=largest, scale=scale)]
 
     def fit_warnings(self, data: Demonstrations, fit: Fit) -> tuple[str, ...]:
         remedy = (

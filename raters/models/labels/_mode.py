@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from raters.judgements.labels import Labels
 from raters.models.labels import _sites
+from raters.models.settings import worded
 
 ClassProbs = Float[np.ndarray, "item true_class"]
 # Share of the items above which a fit says so, and least number of them. On fourteen of fifteen
@@ -30,13 +31,7 @@ def mode_differs(
     share = number / max(int(labelled.sum()), 1)
     if number < _FEWEST or share <= _DIFFERENT:
         return ()
-    return (
-        f"the most probable classes of {number} items ({share:.0%}) are others at the mode, as"
-        " PGEM(draws=0) finds it, than over the draws: these labels say little of each"
-        " annotator, and the classes hang on the model's prior. Compare the classes of"
-        " HierarchicalDawidSkene(), which learns that prior, or find out the true classes of a"
-        " random part of the items",
-    )
+    return (worded("mode_differs", number=number, share=share),)
 
 
 def classes_at_mode(

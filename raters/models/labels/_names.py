@@ -12,6 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from raters.judgements.labels import Labels
 from raters.model import OPEN_MIRROR
+from raters.models.settings import worded
 
 # Class k of a world is class order[k] of the most probable one.
 Order = tuple[int, ...]
@@ -99,15 +100,13 @@ def open_names(shares: Mapping[Order, float], data: Labels, whose: str = "") -> 
     first = max(shares, key=lambda order: shares[order])
     moved = [place for place, other in enumerate(first) if place != other]
     arrows = [f"{data.classes[place]}→{data.classes[first[place]]}" for place in moved]
-    more = sum(share >= _LEAST_SHARE for share in shares.values()) - 1
-    further = f", and in {more} further way(s); in all with {total:.2f}" if more else ""
-    names = _short([repr(data.classes[place]) for place in moved])
-    return (
-        f"the labels leave open which of the classes {names} is which{whose}: by this model and its"
-        f" prior they have changed names ({_short(arrows)}), with probability {shares[first]:.2f}"
-        f"{further}, and adversaries are then experts; true classes of a few items, by"
-        " labels.with_truth(...), would decide it",
-    )
+    numbers = {
+        "names": _short([repr(data.classes[place]) for place in moved]),
+        "arrows": _short(arrows),
+        "share": shares[first],
+        "more": sum(share >= _LEAST_SHARE for share in shares.values()) - 1,
+    }
+    return (worded("open_names", whose=whose, total=total, **numbers),)
 
 
 def _short(parts: list[str]) -> str:

@@ -23,7 +23,7 @@ from raters.model import Exchange, Fit, Shift, Symmetry, Values
 from raters.models.labels._classes import Classifier, Prevalence
 from raters.models.labels._names import ConfusionDraws, open_names, shares_of_names
 from raters.models.mirror import least_decided
-from raters.models.settings import CheckedModel
+from raters.models.settings import CheckedModel, worded
 
 
 def observe(mixing: dist.Distribution, component: dist.Distribution, data: Labels) -> None:
@@ -120,25 +120,13 @@ def few_labels(data: Labels) -> tuple[str, ...]:
     median = float(np.median(num_labels[num_labels > 0]))
     if data.record is not None or median >= 2 * num_classes:
         return ()
-    return (
-        f"half of the annotators gave at most {median:.0f} labels, and a confusion matrix of"
-        f" {num_classes} classes has {num_classes * (num_classes - 1)} numbers to learn from"
-        " them, so majority vote may do as well; HierarchicalDawidSkene() lets annotators"
-        " borrow from the crowd, OneCoin() learns one number for each",
-    )
+    return (worded("few_labels", median=median, classes=num_classes),)
 
 
 def _crowd_mean(site: ArrayLike, data: Labels) -> Float[np.ndarray, "chain ..."]:
     """Average a site over draws, and over annotators by their share of the labels."""
     shares = data.judgements_by("annotator") / max(data.num_labels, 1)
     return np.tensordot(np.asarray(site).mean(1), shares, (1, 0))
-
-
-CHANCE = (
-    "the crowd as a whole is right less often than by chance (chains {chains}); classes seem to be"
-    " switched: do not trust the labels. Add labels, or give known truths with"
-    " labels.with_truth(...)"
-)
 
 
 def below_chance(
@@ -150,7 +138,7 @@ def below_chance(
         if said := open_names({(1, 0): less}, data, whose):
             return said
     low = np.flatnonzero(_crowd_mean(skill, data) < chance).tolist()
-    return (CHANCE.format(chains=low),) if low else ()
+    return (worded("below_chance", chains=low),) if low else ()
 
 
 def _open_names_of_a_part(
@@ -191,16 +179,8 @@ def switched(
         names = data.classes
         listing = ", ".join(f"{names[row]} is called {names[columns[row]]}" for row in moved)
         # Known truths identify these classes, whatever the crowd calls them.
-        if set(moved) <= anchored:
-            return (
-                f"the known truths contradict the crowd (chain {chain}: {listing}), and were"
-                " believed: check them. If they are right, most of these labels are wrong",
-            )
-        return (
-            f"classes seem to be switched (chain {chain}: {listing}); do not trust labels and"
-            " confusion matrices. Put more prior mass on the diagonal, add labels, or give the"
-            " true classes of some items",
-        )
+        known = set(moved) <= anchored
+        return (worded("switched", chain=chain, listing=listing, known=known),)
     return ()
 
 

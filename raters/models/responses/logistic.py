@@ -20,7 +20,7 @@ from raters.judgements.grouped import Patterns
 from raters.model import Fit, Rotation, Scale, Sign, Symmetry, Translation, Values
 from raters.models.mirror import open_mirror
 from raters.models.on_nodes import Integrable, Nodes, Rows, number_at
-from raters.models.settings import CheckedModel
+from raters.models.settings import CheckedModel, worded
 from raters.terms.base import sample_vectors
 from raters.terms.competence import LOW
 from raters.terms.tastes import components
@@ -290,10 +290,7 @@ class IdealPoint(CheckedModel[Responses]):
 
     def marginal(self, data: Responses) -> str:
         """Why no mode can be found."""
-        return (
-            "the joint mode of positions and items is inconsistent for the items, and IdealPoint"
-            " has no form with the positions integrated out; use PGGibbs, NUTS or SVI"
-        )
+        return worded("no_mode", name="IdealPoint", others="items")
 
 
 def _log_odds_of(data: Responses | Patterns, axis: str) -> Float[np.ndarray, " axis"]:
