@@ -1,10 +1,11 @@
-"""Fitting a model to data."""
+"""Fitting a model to data, and what a fit would find."""
 
 from __future__ import annotations
 
 import time
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
@@ -30,11 +31,12 @@ from raters.inference.base import one_blas_thread
 from raters.inference.defaults import default_backend, quick_backend
 from raters.inference.identification import identified
 from raters.inference.mixing import warn_unless_converged
+from raters.inference.polya_gamma import detection
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
 from raters.kinds import registered_kinds
 from raters.model import Model, Values, read_by
-from raters.program import Program
+from raters.program import Program, within
 from raters.program.compiled import keep_compiled
 
 # Pointwise log-likelihoods are stored without being asked for up to this many numbers (240 MB).
@@ -258,3 +260,51 @@ def _earlier_draws(program: Program[Any], backend: Backend, start: Any) -> Value
     axes: Any = (None, None, ...) if group == "mode" else ...  # a mode is one draw of one chain
     draws = start[group]
     return {name: np.asarray(draws[name].values, np.float64)[axes] for name in program.sites}
+
+
+@checked
+def describe(model: Model[Any], data: Any) -> str:
+    """Describe a model on its data: sites with prior, axes and shape, blocks and symmetries.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+        With outcomes or without.
+
+    Returns
+    -------
+    str
+        One line for each site, the observed one last, and one each for blocks and symmetries.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> print(rt.fitting.describe(rt.BTL(), rt.datasets.anesthesia("votes")))  # doctest: +ELLIPSIS
+    BTL(reward_scale=None, position_bias=False, ...)
+      reward_scale    LogNormal      ()
+      reward          Normal         (item: 45)
+      outcome         Votes          (comparison: 6930)  observed
+      blocks: reward
+      symmetries: Shift(site='reward', axis=None)
+    """
+    data = read_by(model, data)
+    results.check_data(data, "data", model)
+    lines = [repr(model)]
+    program = Program(model, data)
+    observed = {}
+    for name, part in program.parts.items():
+        dims = (program.axis_name(name, part.unit),)
+        observed[within(name, part.model.observed)] = part.observed._replace(dims=dims)
+    for name, site in (program.sites | observed).items():
+        axes = ", ".join(f"{dim}: {size}" for dim, size in zip(site.dims, site.shape, strict=True))
+        lines.append(
+            f"  {name:<15} {site.distribution:<14} ({axes})"
+            + ("  observed" if name in observed else "")
+        )
+    blocks: Any = ()
+    with suppress(NotImplementedError):  # of an observed distribution that is not augmented
+        blocks = detection.names_of(program)
+    lines.append("  blocks: " + ("; ".join(map(" + ".join, blocks)) or "none"))
+    lines.append("  symmetries: " + ("; ".join(map(repr, model.symmetries)) or "none"))
+    return "\n".join(lines)

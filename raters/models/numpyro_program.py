@@ -24,7 +24,7 @@ from raters.distributions.correlated import unwrapped
 from raters.errors import PACKAGE, DataError, DataWarning, SettingError, refuse
 from raters.judgements.arguments import Arguments, Fixed
 from raters.model import Model, Values
-from raters.models.settings import worded
+from raters.models.base import worded
 from raters.program import skeleton
 from raters.program.functions import FUNCTIONS, function_name
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from raters.errors import refuse
 from raters.judgements.comparisons import Comparisons
 from raters.model import Values
-from raters.terms.base import Prepared, Term, sample_vectors, worded
+from raters.terms.base import Prepared, Term, sample_vectors, sampled, worded
 
 # Where competences of annotators are from.
 Range = Literal["unit", "positive", "signed"]
@@ -79,10 +79,8 @@ class Competence(Prepared):
 
 def sample_competence(range: str, spread: Any, number: int) -> Float[Array, " annotator"]:
     """Sample a competence for each annotator, normal about 1 within its range."""
-    with numpyro.plate("annotator", number):
-        return numpyro.sample(
-            "competence", dist.TruncatedNormal(1.0, spread, low=LOW[range], high=HIGH[range])
-        )
+    prior = dist.TruncatedNormal(1.0, spread, low=LOW[range], high=HIGH[range])
+    return sampled("competence", prior, annotator=number)
 
 
 @dataclass(frozen=True)
@@ -143,8 +141,7 @@ class Groups(OfColumn):
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         spread = numpyro.sample(*self.scales, dist.LogNormal(jnp.log(0.5), 1.0))
         effects = dist.Normal(0.0, spread).expand([len(data.levels(self.column))]).to_event(1)
-        effect = numpyro.sample(*self.linear, effects, infer={"event_dims": [self.column]})
-        return effect[jnp.asarray(data.column(self.column))]
+        return sampled(*self.linear, effects, self.column)[jnp.asarray(data.column(self.column))]
 
     def start(self, data: Comparisons) -> Values:
         effect = jnp.zeros(len(data.levels(self.column)))

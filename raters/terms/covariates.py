@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
@@ -14,7 +13,7 @@ from raters.judgements.comparisons import Comparisons
 from raters.judgements.connection import free_share
 from raters.judgements.names import shorten
 from raters.model import Values
-from raters.terms.base import Term, worded
+from raters.terms.base import Term, sampled, worded
 
 # Standard deviations of features this many times apart do not share one prior scale.
 _UNLIKE = 30
@@ -33,8 +32,8 @@ class Covariates(Term):
     reference = "li2024style"
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
-        with numpyro.plate("feature", len(data.feature_names)):
-            coefficient = numpyro.sample("coefficient", dist.Normal(0.0, 1.0))
+        number = len(data.feature_names)
+        coefficient = sampled("coefficient", dist.Normal(0.0, 1.0), feature=number)
         features, row = jnp.asarray(data.features), jnp.zeros(jnp.shape(data.first), int)
         # By an index for each row, and not as a product, of which a back-end would read a dense
         # design.

@@ -17,7 +17,7 @@ from scipy.special import expit
 from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.model import Rotation, Shift, Values
-from raters.terms.base import Prepared, Term, sample_vectors, worded
+from raters.terms.base import Prepared, Term, sample_vectors, sampled, worded
 from raters.terms.rewards import Rewards
 
 # Numbers of a draw from which on a warning says how much memory draws take.
@@ -65,9 +65,8 @@ class Tastes(Prepared):
             return numpyro.sample("taste_spread", dist.LogNormal(jnp.log(0.5), 1.0))
         median = numpyro.sample("taste_spread_median", dist.LogNormal(jnp.log(0.5), 1.0))
         scatter = numpyro.sample("taste_spread_scatter", dist.LogNormal(jnp.log(0.5), 0.5))
-        with numpyro.plate("annotator", data.num_annotators):
-            spread = numpyro.sample("taste_spread", dist.LogNormal(jnp.log(median), scatter))
-        return spread[:, None]
+        prior = dist.LogNormal(jnp.log(median), scatter)
+        return sampled("taste_spread", prior, annotator=data.num_annotators)[:, None]
 
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]:
         (common, taste), who = ready, data.annotator

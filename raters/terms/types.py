@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 import scipy.sparse
 from jaxtyping import Array, Float, Int
@@ -20,7 +19,7 @@ from raters.errors import Reason
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.model import Permute, Shift, Symmetry, Values
-from raters.terms.base import Data, Term, spread_of, worded
+from raters.terms.base import Data, Term, sampled, spread_of, worded
 from raters.terms.covariates import regression, unlike_features
 from raters.terms.rewards import Scaled, win_rates
 
@@ -88,11 +87,8 @@ class Mixed(Scaled):
 
     def prepare(self, data: Data) -> Any:
         scale = super().prepare(data)
-        with (
-            numpyro.plate(self.axis, len(data.coords[self.axis]), dim=-2),
-            numpyro.plate("type", self.number, dim=-1),
-        ):
-            return numpyro.sample(*(self.linear or ()), dist.Normal(0.0, scale))
+        plates = {self.axis: len(data.coords[self.axis]), "type": self.number}
+        return sampled(*(self.linear or ()), dist.Normal(0.0, scale), **plates)
 
     @abc.abstractmethod
     def profiles(self, data: Data) -> Profiles:
@@ -176,8 +172,7 @@ class LinearTypes(Mixed):
 
 def sample_weight(concentration: Float[Array, " type"]) -> Float[Array, " type"]:
     """Sample the share of each type."""
-    prior = dist.Dirichlet(concentration)
-    return numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
+    return sampled("type_weight", dist.Dirichlet(concentration), "type")
 
 
 # ---------------------------------------------------------------------- start

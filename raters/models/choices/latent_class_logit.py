@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
@@ -19,6 +18,7 @@ from raters.judgements.names import name_text
 from raters.model import Fit, Permute, Symmetry, Values
 from raters.models.choices._names import names_of, unknown_name
 from raters.models.choices.multinomial_logit import SCALES, Utility, sample_terms, utility_of
+from raters.terms.base import sampled
 from raters.terms.types import empty_types, sample_weight
 
 # Standard deviation of a start drawn at random, in standard deviations of the features.
@@ -99,9 +99,8 @@ class LatentClassLogit(Utility):
         facts: dict[str, Any] = {"unit": self.by, "latent_class": "type"}
         if self.ignored:
             facts["class_names"] = ("look at all", f"ignore {', '.join(self.ignored)}")
-        with numpyro.plate(self.by, number):
-            mixture = GroupedMixture(dist.Categorical(probs=weight), choice, group, number)
-            numpyro.sample("chosen", mixture, obs=data.chosen, infer=facts)
+        mixture = GroupedMixture(dist.Categorical(probs=weight), choice, group, number)
+        sampled("chosen", mixture, obs=data.chosen, infer=facts, **{self.by: number})
 
     def utility(self, data: Choices) -> Float[Array, "set position type"]:
         """Utility of each alternative of each set for each type."""

@@ -16,7 +16,7 @@ from scipy.special import chdtri, expit, log_expit, logsumexp
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.names import shorten
 from raters.model import OPEN_MIRROR, Values, in_mirror
-from raters.models.settings import worded
+from raters.models.base import worded
 
 # Points of the integral over a competence, draws, steps to a mode, and rows at a time.
 _POINTS, _DRAWS, _STEPS, _ROWS = 120, 32, 60, 1 << 13

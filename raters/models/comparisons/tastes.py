@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from raters.errors import refuse
 from raters.judgements.comparisons import Comparisons
+from raters.models.base import worded
 from raters.models.comparisons.pairwise import VoteModel, added
-from raters.models.settings import worded
 from raters.terms import Competence, Factors, PositionBias, Tastes, Term
 from raters.terms.competence import Range, Width
 

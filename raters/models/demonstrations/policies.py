@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
@@ -15,9 +14,9 @@ from raters.distributions import ConfusedLabel, Repeated, RowMixture
 from raters.judgements.demonstrations import Demonstrations
 from raters.judgements.names import shorten
 from raters.model import Fit, Model, Scale, Sign, Values
+from raters.models.base import CheckedModel, open_reward, worded
 from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy, unidentified
-from raters.models.mirror import open_reward
-from raters.models.settings import CheckedModel, worded
+from raters.terms.base import sampled
 
 # Probability of an action that is not allowed: above 0, so that its logarithm has a slope.
 _NEVER = 1e-30
@@ -83,16 +82,14 @@ class MaxEntIRL(CheckedModel[Demonstrations]):
     symmetries = (Scale(("coefficient",), ("rationality",)), Sign(("coefficient", "rationality")))
 
     def generate(self, data: Demonstrations) -> None:
-        with numpyro.plate("feature", data.num_features):
-            coefficient = numpyro.sample("coefficient", dist.Normal(0.0, self.coefficient_scale))
-        with numpyro.plate("annotator", data.num_annotators):
-            rationality = numpyro.sample("rationality", dist.Normal(1.0, 1.0))
+        prior, people = dist.Normal(0.0, self.coefficient_scale), data.num_annotators
+        coefficient = sampled("coefficient", prior, feature=data.num_features)
+        rationality = sampled("rationality", dist.Normal(1.0, 1.0), annotator=people)
         log_policy = self.log_policies(data, coefficient, rationality)
         chosen = dist.Categorical(logits=log_policy[data.annotator, data.state])
         # As it is without counts, so that back-ends can say why there is nothing to augment.
         each = chosen if data.count is None else Repeated(chosen, data.count)
-        with numpyro.plate("step", data.num_rows):
-            numpyro.sample("action", each, obs=data.action)
+        sampled("action", each, obs=data.action, step=data.num_rows)
 
     def log_policies(
         self, data: Demonstrations, coefficient: Array, rationality: Array
@@ -171,11 +168,9 @@ class BehaviouralCloning(Model[Demonstrations]):
     reference = "pomerleau1991efficient"
 
     def generate(self, data: Demonstrations) -> None:
-        with numpyro.plate("annotator", data.num_annotators):
-            competence = numpyro.sample("competence", dist.Beta(2.0, 1.0))
+        competence = sampled("competence", dist.Beta(2.0, 1.0), annotator=data.num_annotators)
         prior = dist.Dirichlet(jnp.full(data.num_actions, 1.0))
-        with numpyro.plate("state", data.num_states):
-            policy = numpyro.sample("policy", prior, infer={"event_dims": ["action"]})
+        policy = sampled("policy", prior, "action", state=data.num_states)
         allowed = jnp.asarray(data.allowed, bool)
         uniform = jnp.where(allowed, 1 / allowed.sum(1, keepdims=True), _NEVER)
         among = jnp.where(allowed, policy, 0.0).sum(1, keepdims=True)
@@ -186,8 +181,7 @@ class BehaviouralCloning(Model[Demonstrations]):
         chance = jnp.stack([1 - competence, competence], -1)[data.annotator]
         manner = dist.Categorical(probs=chance)
         steps = RowMixture(manner, by_manner, data.num_rows, data.count)
-        with numpyro.plate("step", data.num_rows):
-            numpyro.sample("action", steps, obs=data.action)
+        sampled("action", steps, obs=data.action, step=data.num_rows)
 
     def start(self, data: Demonstrations) -> Values:
         taken = data.answers_by("state") + 1.0

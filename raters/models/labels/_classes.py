@@ -7,7 +7,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from scipy.optimize import minimize
@@ -15,6 +14,7 @@ from scipy.special import logsumexp
 
 from raters.judgements.labels import Labels
 from raters.model import Values
+from raters.terms.base import sampled
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,7 @@ class Prevalence:
     def sample(self, data: Labels) -> dist.Distribution:
         """Sample the frequency of each class."""
         prior = dist.Dirichlet(jnp.full(data.num_classes, self.concentration))
-        prevalence = numpyro.sample("prevalence", prior, infer={"event_dims": ["true_class"]})
-        return dist.Categorical(probs=prevalence)
+        return dist.Categorical(probs=sampled("prevalence", prior, "true_class"))
 
     def start(self, data: Labels) -> Values:
         """Frequency of the classes by vote."""
@@ -56,13 +55,10 @@ class Classifier:
         """Sample the coefficients, their scale unless it is given, and the hidden layer."""
         scale = self.scale
         if scale is None:
-            prior = dist.LogNormal(jnp.log(_usual_scale(data)), 1.0)
-            scale = numpyro.sample("coefficient_scale", prior)
-        with (
-            numpyro.plate("feature", data.num_features, dim=-2),
-            numpyro.plate("true_class", data.num_classes, dim=-1),
-        ):
-            coefficient = numpyro.sample("coefficient", dist.Normal(0.0, _scales(scale, data)))
+            scale = sampled("coefficient_scale", dist.LogNormal(jnp.log(_usual_scale(data)), 1.0))
+        prior = dist.Normal(0.0, _scales(scale, data))
+        plates = {"feature": data.num_features, "true_class": data.num_classes}
+        coefficient = sampled("coefficient", prior, **plates)
         log_odds = data.features @ coefficient
         if self.hidden:
             log_odds = log_odds + self._hidden_layer(data)
@@ -96,7 +92,7 @@ def _weights(
     """Sample the weights of a layer, whose outputs have a standard deviation of `scale`."""
     (axis, size), (other, width) = inputs, outputs
     prior = dist.Normal(0.0, scale / np.sqrt(size)).expand((size, width)).to_event(2)
-    return numpyro.sample(site, prior, infer={"event_dims": [axis, other]})
+    return sampled(site, prior, axis, other)
 
 
 def _scales(scale: Any, data: Labels) -> Float[Array, "feature 1"]:

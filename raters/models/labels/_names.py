@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from raters.judgements.labels import Labels
 from raters.model import OPEN_MIRROR
-from raters.models.settings import worded
+from raters.models.base import worded
 
 # Class k of a world is class order[k] of the most probable one.
 Order = tuple[int, ...]

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 import scipy.sparse
 from jaxtyping import Array, Float
@@ -20,22 +19,18 @@ from raters.errors import Reason
 from raters.judgements.connection import judges_by_part, part_of
 from raters.judgements.labels import Labels
 from raters.model import Exchange, Fit, Shift, Symmetry, Values
+from raters.models.base import CheckedModel, least_decided, worded
 from raters.models.labels._classes import Classifier, Prevalence
 from raters.models.labels._names import ConfusionDraws, open_names, shares_of_names
-from raters.models.mirror import least_decided
-from raters.models.settings import CheckedModel, worded
+from raters.terms.base import sampled
 
 
 def observe(mixing: dist.Distribution, component: dist.Distribution, data: Labels) -> None:
     """Sample the observed site: labels, with the true class of each item summed out."""
     # Not the plate "item", since these may be some of the items.
-    with numpyro.plate("labelled_item", data.num_units):
-        labels = GroupedMixture(
-            mixing, component, data.group, data.num_units, data.count, data.truth
-        )
-        numpyro.sample(
-            "label", labels, obs=data.label, infer={"unit": "item", "latent_class": "true_class"}
-        )
+    number, facts = data.num_units, {"unit": "item", "latent_class": "true_class"}
+    labels = GroupedMixture(mixing, component, data.group, number, data.count, data.truth)
+    sampled("label", labels, obs=data.label, infer=facts, labelled_item=number)
 
 
 def concentration(
@@ -52,11 +47,8 @@ def sample_confusion(
     """Sample a confusion matrix for each annotator, with any earlier record added to its prior."""
     # Not repeated for each annotator, so that the normalising constant is computed once.
     prior = concentration if data.record is None else concentration + data.record
-    with (
-        numpyro.plate("annotator", data.num_annotators, dim=-2),
-        numpyro.plate("true_class", data.num_classes, dim=-1),
-    ):
-        return numpyro.sample("confusion", dist.Dirichlet(prior), infer={"event_dims": ["label"]})
+    plates = {"annotator": data.num_annotators, "true_class": data.num_classes}
+    return sampled("confusion", dist.Dirichlet(prior), "label", **plates)
 
 
 # ---------------------------------------------------------------------- start
@@ -197,12 +189,7 @@ def start_ability(data: Labels, **spreads: float) -> Values:
 
 def why_not_record(data: Labels, name: str) -> str | None:
     """Explain why a model without confusion matrices cannot use an earlier record, or None."""
-    if data.record is None:
-        return None
-    return (
-        f"{name} has nothing that an earlier record could inform; use DawidSkene(), or leave the"
-        " record out"
-    )
+    return None if data.record is None else worded("no_record", name=name)
 
 
 # ---------------------------------------------------------------------- programs

@@ -19,6 +19,7 @@ from raters.judgements.labels import Labels
 from raters.model import Fit, Values
 from raters.models.labels import _sites
 from raters.models.labels._sites import AccuracyModel, ConfusionModel
+from raters.terms.base import sampled
 from raters.terms.types import sample_weight
 
 _TYPES = ("competent", "guesser", "adversary")
@@ -102,9 +103,8 @@ class GuesserOneCoin(AccuracyModel):
         given = concentration + record
         log_share = log_beta(given, 1) - log_beta(concentration, 1)
         component = dist.Beta(given[..., 0], given[..., 1])
-        with numpyro.plate("annotator", data.num_annotators):
-            prior = TypeMixture(weight, component, _TYPES, log_share=log_share)
-            return numpyro.sample("accuracy", prior)
+        prior = TypeMixture(weight, component, _TYPES, log_share=log_share)
+        return sampled("accuracy", prior, annotator=data.num_annotators)
 
     def start(self, data: Labels) -> Values:
         return _start_types() | super().start(data)
@@ -167,8 +167,8 @@ class GuesserDawidSkene(ConfusionModel):
             log_share,
             log_normaliser,
         )
-        with numpyro.plate("annotator", data.num_annotators):
-            return numpyro.sample("confusion", prior, infer={"event_dims": ["true_class", "label"]})
+        number = data.num_annotators
+        return sampled("confusion", prior, "true_class", "label", annotator=number)
 
     def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
         return _sites.few_labels(data)

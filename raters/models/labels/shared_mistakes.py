@@ -13,8 +13,8 @@ from jaxtyping import Array, Bool, Float
 from raters.errors import Reason
 from raters.judgements.labels import Labels
 from raters.model import Local, Values
+from raters.models.base import worded
 from raters.models.labels import _sites
-from raters.models.settings import worded
 from raters.terms.base import sample_about_mean, sample_vectors
 
 
