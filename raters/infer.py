@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 from numpyro import handlers
 from numpyro.infer import HMC, NUTS, init_to_uniform
 from numpyro.infer.hmc import hmc
@@ -416,32 +416,25 @@ def _block(reading: _Program, names: tuple[str, ...], terms: Any = None) -> _Blo
 
 
 def _touched(along: Any, size: int) -> Int[np.ndarray, "slot row"] | None:
-    """Return the one or two entries that each row touches; None where a row touches more."""
-    # Each digit selects 0, p, q or p + q of the derivatives p and q along the two entries.
-    rng = np.random.default_rng(0)
-    digits = _digits(size)
+    """Return the one or two entries that each row touches; of a row that touches more, some or
+    None."""
+    digits = _digits(size) > 0
+
+    def reached(entries: Bool[np.ndarray, "some entry"]) -> Bool[np.ndarray, "some row"]:
+        # NaN along an entry is NaN in each row that touches it.
+        return np.isnan(along(np.where(entries, np.nan, 0.0)))
+
+    ones = reached(digits)
+    apart = ones & reached(~digits)
+    # The first entry has the lowest digit in which the two differ.
+    first, lowest = ones.copy(), np.where(apart.any(0), apart.argmax(0), -1)
+    for place, digit in enumerate(digits):
+        rows = lowest == place
+        first[:, rows] = reached(digits & digit)[:, rows]
     powers = 1 << np.arange(len(digits))[:, None]
-    left, one, two = np.ones(1, bool), np.zeros(1, int), np.zeros(1, int)
-    for _ in range(4):  # Sums may vanish, or agree, by accident.
-        node = rng.uniform(1, 2, size) * rng.choice([-1, 1], size)
-        total, *parts = along(np.concatenate([node[None], digits * node]))
-        part = np.stack(parts)
-        close = _CLOSE * (np.abs(part).max(0) + np.abs(total))
-        none, both = np.abs(part) <= close, np.abs(part - total) <= close
-        mixed = ~none & ~both
-        of_one = np.take_along_axis(part, mixed.argmax(0)[None], axis=0)[0]
-        first = mixed & (np.abs(part - of_one) <= close)
-        second = mixed & (np.abs(part - (total - of_one)) <= close)
-        empty = close == 0
-        odd = (none & both) | (first & second) | (mixed & ~first & ~second)
-        clear = left & (empty | ~odd.any(0))
-        both &= ~empty
-        one = np.where(clear, ((first | both) * powers).sum(0), one)
-        two = np.where(clear, ((second | both) * powers).sum(0), two)
-        left = left & ~clear
-        if not left.any():
-            break
-    if left.any() or max(one.max(), two.max()) >= size:
+    both = first, np.where(apart, ~first, ones)
+    one, two = ((entry * powers).sum(0) for entry in both)
+    if max(one.max(), two.max()) >= size:
         return None
     if np.array_equal(one, two):
         return one[None].astype(np.int32)

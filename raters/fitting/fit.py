@@ -25,7 +25,7 @@ from raters.errors import (
 from raters.errors.validation import checked, seed_number
 from raters.fitting import parts
 from raters.fitting import result as results
-from raters.fitting.storage import shown, to_json
+from raters.fitting.storage import shown, to_json, worded
 from raters.inference import Backend, Draws, importance, mode_shares
 from raters.inference.base import one_blas_thread
 from raters.inference.defaults import default_backend, quick_backend
@@ -199,11 +199,8 @@ def check_whole(data: Judgements) -> None:
         expected = "a row may stand for at most 2**47 (about 1e14)"
         refuse("count", most, problem, expected, error=DataError)
     if data.num_units < len(data.coords[data.unit]):
-        raise DataError(
-            f"these are {data.num_units} of {len(data.coords[data.unit])} {plural(data.unit)}, as"
-            " take(...) gives them, and a fit names all; choose rows of the table, and read it"
-            " again"
-        )
+        numbers = {"number": data.num_units, "of": len(data.coords[data.unit])}
+        raise DataError(worded("some_units", units=plural(data.unit), **numbers))
 
 
 def _unused(program: Program[Any]) -> list[str]:
@@ -211,8 +208,7 @@ def _unused(program: Program[Any]) -> list[str]:
     data, sentences = program.data, []
     features = [name for name in data.coords.get("feature", ()) if name != "intercept"]
     if features and "feature" not in program.axes and data.without_features() is not data:
-        without = "To fit without them on purpose, pass data.without_features()"
-        sentences.append(f"{_not_used(program, 'features', features)}. {without}")
+        sentences.append(_not_used(program, "features", features))
     for axis in ("stratum", "family"):
         if len(data.coords.get(axis, ())) > 1 and axis not in program.axes:
             sentences.append(_not_used(program, axis, data.coords[axis]))
@@ -227,10 +223,8 @@ def _not_used(program: Program[Any], role: str, names: Sequence[Any]) -> str:
         if isinstance(program.data, kind.data) and role in roles
     ]
     what = {"stratum": "strata", "family": "families"}.get(role, role)
-    return (
-        f"{public_name(type(program.model))}() does not use the {what} of these data"
-        f" ({shorten(names)}){f', as {" or ".join(users)} would' if users else ''}"
-    )
+    model = public_name(type(program.model))
+    return worded("unused", model=model, what=what, names=shorten(names), users=users)
 
 
 def check_types(model: Model[Any], data: Any, seed: int) -> None:

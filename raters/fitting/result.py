@@ -18,7 +18,7 @@ from numpyro.distributions import constraints
 
 from raters.errors import DataError, public_name, refuse
 from raters.errors.validation import instance
-from raters.fitting.storage import from_json, shown, to_json
+from raters.fitting.storage import from_json, shown, to_json, worded
 from raters.inference.base import Draws
 from raters.judgements.base import Judgements
 from raters.judgements.names import check_result, names_array, warn_data
@@ -102,10 +102,7 @@ def add_deterministic(program: Program[Any], result: xr.DataTree) -> None:
     shapes = jax.eval_shape(lambda draw: _deterministic(program.model, data, draw), draw)
     number = sizes[0] * sizes[1] * sum(math.prod(site.shape) for site in shapes.values())
     if number > _MOST_DETERMINISTIC:
-        warn_data(
-            f"the deterministic sites {', '.join(shapes)} have {number:,} numbers in all draws, and"
-            " are left out of the result; compute them from the other sites"
-        )
+        warn_data(worded("large_deterministic", sites=list(shapes), number=number))
         return
     with jax.enable_x64(True):
         drawn = under_draws(_deterministic, program.model, data, values)

@@ -32,6 +32,7 @@ from raters.model import (
     moved_sites,
     references_of,
 )
+from raters.models.base import worded
 
 Sites = Mapping[str, Mapping[str, Any]]
 # Sites of the parts that are one, or tied: (part, site) of each, in the order of the parts.
@@ -221,10 +222,7 @@ class JointModel(Model[Together]):
             if (reason := model.why_not(data.part(name))) is not None:
                 return f"part {name!r}: {reason}"
             if any(isinstance(one, Permute) for one in model.symmetries):
-                return (
-                    f"part {name!r}: {model!r} has types whose numbering has no meaning, which only"
-                    " a fit of its own puts in order; take one type, or fit it by itself"
-                )
+                return worded("of_types", part=name, model=repr(model))
         return None
 
     def warnings(self, data: Together, fit: Fit | None = None) -> tuple[str, ...]:
