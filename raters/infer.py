@@ -280,12 +280,10 @@ class _Program:
         drawn = jax.jit(start)
         self.points = [jax.tree.map(np.asarray, drawn(jax.random.key(seed))) for seed in range(4)]
         if discrete:
-            refuse(
-                "model",
-                problem=f"has discrete latent sites {discrete}",
-                expected="Pólya-Gamma needs a program without them",
-                instead="numpyro.infer.DiscreteHMCGibbs(NUTS(model))",
-            )
+            problem = f"has discrete latent sites {discrete}"
+            expected = "Pólya-Gamma needs a program without them"
+            such = "numpyro.infer.DiscreteHMCGibbs(NUTS(model))"
+            refuse("model", problem=problem, expected=expected, instead=such)
         self._read = jax.jit(self._parts)
         self.terms, _ = self.read(self.points[0])
         self.augmented = tuple(n for n, one in self.terms.items() if np.any(one.trials > 0))
@@ -544,12 +542,9 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
     def __init__(self, model: Callable[..., Any], inner_kernel: HMC | None = None) -> None:
         inner = NUTS(model) if inner_kernel is None else inner_kernel
         if not isinstance(inner, HMC) or inner.model is not model:
-            refuse(
-                "inner_kernel",
-                inner_kernel,
-                expected="it must be HMC or NUTS of the same program",
-                instead="PolyaGamma(model, NUTS(model))",
-            )
+            expected = "it must be HMC or NUTS of the same program"
+            such = "PolyaGamma(model, NUTS(model))"
+            refuse("inner_kernel", inner_kernel, expected=expected, instead=such)
         self._model: Callable[..., Any] = model
         self._init_strategy = inner._init_strategy
         self.inner_kernel = copy.copy(inner)
@@ -581,11 +576,9 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
         """Read the program on some data, once."""
         leaves = jax.tree.leaves((args, kwargs))
         if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
-            refuse(
-                "model_args",
-                problem="are traced, and the program is read on data before it is compiled",
-                expected="call mcmc.run outside of jax.jit, and without jit_model_args=True",
-            )
+            problem = "are traced, and the program is read on data before it is compiled"
+            expected = "call mcmc.run outside of jax.jit, and without jit_model_args=True"
+            refuse("model_args", problem=problem, expected=expected)
         known, plan = self._read or ([], None)
         if plan is None or len(known) != len(leaves) or not all(map(operator.is_, known, leaves)):
             with jax.ensure_compile_time_eval():
@@ -609,14 +602,8 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
     ) -> PolyaGammaState:
         plan = self._plan(args, kwargs)
         rng_key, key, inner_key, omega_key = jax.random.split(rng_key, 4)
-        info = initialize_model(
-            key,
-            self._model,
-            init_strategy=self._init_strategy,
-            dynamic_args=True,
-            model_args=args,
-            model_kwargs=kwargs,
-        )
+        given = {"model_args": args, "model_kwargs": kwargs, "dynamic_args": True}
+        info = initialize_model(key, self._model, init_strategy=self._init_strategy, **given)
         self._potential, self._postprocess = info.potential_fn, info.postprocess_fn
 
         @jax.jit
@@ -691,11 +678,8 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
         potential, omega = self._potential(*args, **kwargs)(z), omega | last
         # In single precision a factor fails at scales near 0: the chain then stays where it was.
         kept = jnp.isfinite(potential)
-        z, potential, omega = jax.tree.map(
-            partial(jnp.where, kept),
-            (z, potential, omega),
-            (state.z, state.potential_energy, state.omega),
-        )
+        new, old = (z, potential, omega), (state.z, state.potential_energy, state.omega)
+        z, potential, omega = jax.tree.map(partial(jnp.where, kept), new, old)
         if inner is not None:
             inner = inner._replace(z={name: z[name] for name in inner.z})
         return PolyaGammaState(z, potential, diverging, omega, inner, rng_key)

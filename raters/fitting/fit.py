@@ -292,10 +292,8 @@ def describe(model: Model[Any], data: Any) -> str:
         observed[within(name, part.model.observed)] = part.observed._replace(dims=dims)
     for name, site in (program.sites | observed).items():
         axes = ", ".join(f"{dim}: {size}" for dim, size in zip(site.dims, site.shape, strict=True))
-        lines.append(
-            f"  {name:<15} {site.distribution:<14} ({axes})"
-            + ("  observed" if name in observed else "")
-        )
+        end = "  observed" if name in observed else ""
+        lines.append(f"  {name:<15} {site.distribution:<14} ({axes}){end}")
     blocks: Any = ()
     with suppress(NotImplementedError):  # of an observed distribution that is not augmented
         blocks = detection.names_of(program)

@@ -107,9 +107,7 @@ def predict(
     return xr.DataArray(table.reshape(shape), lead | coords, dims, name="probability")
 
 
-def _answers(
-    program: Program[Any], asked: Any, values: Values
-) -> Float[np.ndarray, "draw answer row"]:
+def _answers(program: Program[Any], asked: Any, values: Values) -> np.ndarray:
     """Probabilities of the answers to each row under each draw."""
     # A row with a count is one question.
     of_unit = program.latent is not None and program.unit != asked.unit
@@ -139,12 +137,9 @@ def _class_table(
         raise SettingError(worded("many_class_probs", **numbers))
     table = np.asarray(class_probs(program.model, jax.tree.map(jnp.asarray, asked), values))
     names = {latent.name: latent.names} | asked.coords
-    return xr.DataArray(
-        table.reshape(*sizes, *table.shape[1:]),
-        dims=("chain", "draw", *latent.axes),
-        coords=lead | {axis: names_array(names[axis]) for axis in latent.axes},
-        name="probability",
-    )
+    coords = lead | {axis: names_array(names[axis]) for axis in latent.axes}
+    table = table.reshape(*sizes, *table.shape[1:])
+    return xr.DataArray(table, coords, (*lead, *latent.axes), name="probability")
 
 
 @partial(jax.jit, static_argnums=0)

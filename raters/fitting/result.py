@@ -270,35 +270,25 @@ def check_finite(result: xr.DataTree) -> None:
 def _check_none(wrong: Bool[np.ndarray, " ..."], name: str, what: str, parameter: str) -> None:
     """`DataError` for values that are wrong."""
     if wrong.any():
-        problem = (
-            f"holds {int(wrong.sum()):,} of {wrong.size:,} values of {name!r} that are"
-            f" {what}, as after a fit that failed"
-        )
+        values = f"{int(wrong.sum()):,} of {wrong.size:,} values of {name!r}"
+        problem = f"holds {values} that are {what}, as after a fit that failed"
         expected = "pass a result as it was fitted, by settings or a back-end that succeed"
         instead = "rt.fit(model, data, seed=0), and heed its warnings"
         refuse(parameter, problem=problem, expected=expected, instead=instead, error=DataError)
 
 
-def _off_simplex(values: Float[np.ndarray, " ..."]) -> Bool[np.ndarray, " ..."]:
-    """True for each vector that is none of probabilities, by more than rounding."""
-    off = np.abs(values.sum(-1) - 1) > _ROUNDING
-    return np.asarray(off | (values.min(-1) < -_ROUNDING))
-
-
 def outside(values: Float[np.ndarray, " ..."], site: Site) -> Bool[np.ndarray, " ..."]:
     """True for each value outside of a support by more than rounding."""
     if site.support is constraints.simplex:
-        return _off_simplex(values)
+        off = np.abs(values.sum(-1) - 1) > _ROUNDING
+        return np.asarray(off | (values.min(-1) < -_ROUNDING))
     low, high = (getattr(site.support, end, None) for end in ("lower_bound", "upper_bound"))
     if low is None and high is None:
         return ~np.asarray(site.support(values))
     slack = _ROUNDING * (1.0 if low is None or high is None else np.asarray(high - low))
-    wrong = np.zeros(values.shape, bool)
-    if low is not None:
-        wrong |= values < np.asarray(low) - slack
-    if high is not None:
-        wrong |= values > np.asarray(high) + slack
-    return wrong
+    least = -np.inf if low is None else np.asarray(low) - slack
+    most = np.inf if high is None else np.asarray(high) + slack
+    return np.asarray((values < least) | (values > most))
 
 
 def check_several(result: xr.DataTree, purpose: str) -> None:

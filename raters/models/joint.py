@@ -34,7 +34,8 @@ from raters.model import (
 )
 from raters.models.base import worded
 
-Sites = Mapping[str, Mapping[str, Any]]
+OfPart = Mapping[str, Any]
+Sites = Mapping[str, OfPart]
 # Sites of the parts that are one, or tied: (part, site) of each, in the order of the parts.
 Group = tuple[tuple[str, str], ...]
 # Values of shared sites, and scores of tied ones, so far: by (part, site).
@@ -149,9 +150,7 @@ class JointModel(Model[Together]):
         """Name of the correlation of tied sites."""
         return f"{_title(group)}_correlation"
 
-    def in_part(
-        self, values: Values, part: str, sites: Mapping[str, Any], batch_ndim: int = 0
-    ) -> Values:
+    def in_part(self, values: Values, part: str, sites: OfPart, batch_ndim: int = 0) -> Values:
         """Values of the sites of a part, of those of the joint model."""
         own = {site: values[self.site_name(part, site)] for site in sites}
         return {
@@ -286,13 +285,9 @@ def _check_site(parameter: str, part: str, site: str, sites: Mapping[str, Any]) 
         return
     # Looser, and 'coefficient' would be offered for a competence that another part has.
     near = nearest(site, sites, least=0.8) or next(iter(sites))
-    refuse(
-        parameter,
-        site,
-        f"is no site of part {part!r}",
-        f"it has {', '.join(map(repr, sites))}; a mapping gives the name in each part",
-        instead=f"{parameter}=[{{{part!r}: {near!r}, ...}}]",
-    )
+    expected = f"it has {', '.join(map(repr, sites))}; a mapping gives the name in each part"
+    such = f"{parameter}=[{{{part!r}: {near!r}, ...}}]"
+    refuse(parameter, site, f"is no site of part {part!r}", expected, instead=such)
 
 
 def _axes(data: Together, part: str, site: Any) -> tuple[str, ...]:
@@ -340,9 +335,7 @@ def _check_tied(group: Group, data: Together, sites: Sites) -> None:
 class PartOf(handlers.scope):  # type: ignore[misc]
     """Effect handler that runs the program of a part within a joint model."""
 
-    def __init__(
-        self, model: Any, part: str, correlation: Mapping[Group, Any], drawn: Drawn
-    ) -> None:
+    def __init__(self, model: Any, part: str, correlation: dict[Group, Any], drawn: Drawn) -> None:
         super().__init__(prefix=part, divider=".")
         self.model, self.part, self.correlation, self.drawn = model, part, correlation, drawn
 
@@ -382,9 +375,7 @@ class PartOf(handlers.scope):  # type: ignore[misc]
 # ---------------------------------------------------------------- symmetries of all parts
 
 
-def _completed(
-    symmetry: Any, part: str, own: dict[str, list[Any]], shared: dict[str, set[str]]
-) -> Any:
+def _completed(symmetry: Any, part: str, own: dict[str, Any], shared: dict[str, set[str]]) -> Any:
     """A symmetry with what other parts move along; None where one of them does not."""
     done, whole = {part}, symmetry
     while True:

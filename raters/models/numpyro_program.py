@@ -198,13 +198,10 @@ class NumpyroModel(Model[Arguments]):
         observed = {name: one for name, one in samples.items() if one["is_observed"]}
         if len(observed) != 1 or (self.outcome in sites and self.outcome not in observed):
             names = ", ".join(map(repr, observed)) or "nothing"
-            refuse(
-                "observed",
-                self.outcome,
-                f"is given, and {self.title} observes {names}",
-                "one site observes this argument, and no other site has its name",
-                instead=f'numpyro.sample("obs", ..., obs={self.outcome})',
-            )
+            problem = f"is given, and {self.title} observes {names}"
+            expected = "one site observes this argument, and no other site has its name"
+            such = f'numpyro.sample("obs", ..., obs={self.outcome})'
+            refuse("observed", self.outcome, problem, expected, instead=such)
         return next(iter(observed.values()))
 
     def start(self, data: Arguments) -> Values:
@@ -414,11 +411,8 @@ def _largest(fn: dist.Distribution) -> Any:
         return 1
     if isinstance(fn, (dist.BinomialLogits, dist.BinomialProbs)):
         return jnp.max(jnp.asarray(fn.total_count), initial=0)
-    if isinstance(fn, dist.CategoricalLogits):
-        return int(fn.logits.shape[-1]) - 1
-    if isinstance(fn, dist.CategoricalProbs):
-        return int(fn.probs.shape[-1]) - 1
-    return -1
+    categorical = isinstance(fn, (dist.CategoricalLogits, dist.CategoricalProbs))
+    return int(fn.support.upper_bound) if categorical else -1
 
 
 def _name(function: Callable[..., Any]) -> str:

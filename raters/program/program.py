@@ -260,7 +260,7 @@ class _Reading(NamedTuple):
     distribution: type[dist.Distribution]
     class_names: tuple[str, ...]
     deterministic: dict[str, tuple[str, ...]]
-    of_rows: bool
+    of_rows: bool = False
 
 
 def _viewed[Data](data: Data) -> Data:
@@ -281,9 +281,7 @@ def _reading_of_parts(model: Model[Any], data: Together) -> _Reading:
     for name in observed_sites(model):
         del sites[name]
     observed = Site((), (), constraints.dependent, "")
-    return _Reading(
-        sites, observed, "part", None, None, dist.Distribution, (), deterministic, of_rows=False
-    )
+    return _Reading(sites, observed, "part", None, None, dist.Distribution, (), deterministic)
 
 
 def _collected(
@@ -341,24 +339,16 @@ def _reading(model: Model[Any], data: Any) -> tuple[_Reading, dict[str, Any]]:
     sites, deterministic = _collected(full, {})
     site, observed = full[model.observed], sites.pop(model.observed)
     plates = sorted(site["cond_indep_stack"], key=lambda frame: frame.dim)
-    unit = site["infer"].get("unit") or (plates[-1].name if plates else None)
-    named, fn, num_classes = site["infer"].get("latent_class"), site["fn"], None
+    declared, fn, num_classes = site["infer"], site["fn"], None
+    unit = declared.get("unit") or (plates[-1].name if plates else None)
+    named = declared.get("latent_class")
     of_rows = isinstance(fn, RowMixture)
     if not of_rows and (named is not None or isinstance(fn, GroupedMixture)):
         num_classes = int(fn.component_distribution.batch_shape[-1])
     one = fn.component_distribution if isinstance(fn, GroupedMixture) else fn
-    reading = _Reading(
-        sites,
-        observed,
-        None if unit is None else str(unit),
-        None if named is None else str(named),
-        num_classes,
-        type(one),
-        tuple(site["infer"].get("class_names", ())),
-        deterministic,
-        of_rows,
-    )
-    return reading, site
+    unit, named = (None if name is None else str(name) for name in (unit, named))
+    classes = named, num_classes, type(one), tuple(declared.get("class_names", ()))
+    return _Reading(sites, observed, unit, *classes, deterministic, of_rows), site
 
 
 def _check_sites(model: Model[Any], sites: dict[str, Any], data: Any) -> None:

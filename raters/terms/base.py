@@ -23,6 +23,7 @@ from raters.model import Scale, Sign, Symmetry, Values
 
 # Comparisons, or rankings; a term says which.
 Data = Any
+Axis = tuple[str, int]
 worded = words_of("raters.terms")
 
 # What a term needs of the data: which parameter is wrong without it, the problem, and the remedy.
@@ -308,9 +309,7 @@ def sampled(
         return numpyro.sample(site, prior, obs=obs, infer={"event_dims": [*events], **infer})
 
 
-def sample_vectors(
-    site: str, scale: Any, plate: tuple[str, int], event: tuple[str, int]
-) -> Float[Array, "name entry"]:
+def sample_vectors(site: str, scale: Any, plate: Axis, event: Axis) -> Float[Array, "name entry"]:
     """Sample a vector for each name of a plate, normal about 0.
 
     Its entries are an axis of the event: a plate has one place among the axes in all sites."""

@@ -23,6 +23,8 @@ from raters.terms.base import Data, Term, sampled, spread_of, worded
 from raters.terms.covariates import regression, unlike_features
 from raters.terms.rewards import Scaled, win_rates
 
+Codes = Int[np.ndarray, " annotator"]
+TypeProbs = Float[np.ndarray, "unit type"]
 Profiles = Float[np.ndarray, "annotator feature"]
 # Sign of the competence of each type.
 DIRECTIONS = {"competent": 1.0, "guesser": 0.0, "adversary": -1.0}
@@ -178,9 +180,7 @@ def sample_weight(concentration: Float[Array, " type"]) -> Float[Array, " type"]
 # ---------------------------------------------------------------------- start
 
 
-def clusters(
-    profile: Profiles, num_types: int, rng: np.random.Generator, tries: int
-) -> Int[np.ndarray, " annotator"]:
+def clusters(profile: Profiles, num_types: int, rng: np.random.Generator, tries: int) -> Codes:
     """Assign a type to each annotator, by k-means of their profiles."""
     from scipy.cluster.vq import kmeans2
 
@@ -234,7 +234,7 @@ def item_design(data: Comparisons) -> scipy.sparse.csr_array:
     return design[:, np.argsort(-data.judgements_by("item"), kind="stable")[:_MOST_ITEMS]]
 
 
-def shares(cluster: Int[np.ndarray, " annotator"], num_types: int) -> Float[np.ndarray, " type"]:
+def shares(cluster: Codes, num_types: int) -> Float[np.ndarray, " type"]:
     """Return the share of each type, smoothed so that none is 0."""
     size = np.bincount(cluster, minlength=num_types) + 1.0
     return np.asarray(size / size.sum())
@@ -243,9 +243,7 @@ def shares(cluster: Int[np.ndarray, " annotator"], num_types: int) -> Float[np.n
 # ---------------------------------------------------------------------- warnings
 
 
-def data_warnings(
-    num_types: int, number: Int[np.ndarray, " annotator"], word: str = "vote"
-) -> tuple[str, ...]:
+def data_warnings(num_types: int, number: Codes, word: str = "vote") -> tuple[str, ...]:
     """Warn of annotators with one judgement, which says little of their type."""
     number = number[number > 0]
     single = int(np.sum(number == 1))
@@ -254,9 +252,7 @@ def data_warnings(
     return (worded("single_answers", single=single, annotators=len(number), word=word),)
 
 
-def empty_types(
-    responsibility: Float[np.ndarray, "unit type"] | None, unit: str
-) -> tuple[str, ...]:
+def empty_types(responsibility: TypeProbs | None, unit: str) -> tuple[str, ...]:
     """Warn of types without members."""
     size = np.ones(1) if responsibility is None else responsibility.sum(0)
     if not (empty := [f"type {code} ({size[code]:.2g})" for code in np.flatnonzero(size < 1)]):
@@ -264,9 +260,7 @@ def empty_types(
     return (worded("empty_types", empty=empty, types=len(size), unit=unit),)
 
 
-def separation_warnings(
-    responsibility: Float[np.ndarray, "annotator type"] | None, word: str
-) -> tuple[str, ...]:
+def separation_warnings(responsibility: TypeProbs | None, word: str) -> tuple[str, ...]:
     """Warn of types without annotators, and of types that the judgements do not separate."""
     if responsibility is None or (num_types := responsibility.shape[1]) == 1:
         return ()

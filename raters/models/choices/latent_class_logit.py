@@ -80,9 +80,8 @@ class LatentClassLogit(Utility):
         object.__setattr__(self, "ignored", ignored)
         if self.ignored and self.num_types != 2:
             problem = "is not possible with features that one type ignores"
-            refuse(
-                "num_types", self.num_types, problem, "there are two types", instead="num_types=2"
-            )
+            such = "num_types=2"
+            refuse("num_types", self.num_types, problem, "there are two types", instead=such)
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -137,16 +136,14 @@ class LatentClassLogit(Utility):
             if np.max(data.weight, initial=0) <= 1:
                 return None
             problem = "gives each choice a type of its own, and some sets stand for several choices"
-            return Reason(
-                "by", "set", problem, "read the table without putting equal sets together"
-            )
+            expected = "read the table without putting equal sets together"
+            return Reason("by", "set", problem, expected)
         chose = int((data.judgements_by("annotator") > 0).sum())
         if chose >= self.num_types:
             return None
         problem = f"is not possible with {chose} annotator(s) who chose"
-        return Reason(
-            "num_types", self.num_types, problem, "say by `annotator` who chose, or use `by`"
-        )
+        expected = "say by `annotator` who chose, or use `by`"
+        return Reason("num_types", self.num_types, problem, expected)
 
     def data_warnings(self, data: Choices) -> tuple[str, ...]:
         return ()

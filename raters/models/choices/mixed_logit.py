@@ -148,7 +148,7 @@ class MixedLogit(Utility):
         annotator = jnp.asarray(data.annotator)
         if self._varies:
             places = np.array(self.places(data))
-            taste = self._sample_tastes(data, places)
+            taste = self._tastes(data, places)
             self._own_coefficients(sites["coefficient"][places] + taste)
             columns = (data.features * data.scale)[..., places]
             utility = utility + jnp.einsum("spf,sf->sp", columns, taste[annotator])
@@ -158,9 +158,7 @@ class MixedLogit(Utility):
             utility = utility + jnp.einsum("spc,sc->sp", within, effect[annotator])
         return utility
 
-    def _sample_tastes(
-        self, data: Choices, places: np.ndarray
-    ) -> Float[Array, "annotator feature"]:
+    def _tastes(self, data: Choices, places: np.ndarray) -> Float[Array, "annotator feature"]:
         """Sample the spreads, the correlations, and everybody's deviations."""
         number, axis = len(places), self._axis
         unit = 1 / data.scale[places]

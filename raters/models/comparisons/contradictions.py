@@ -3,6 +3,7 @@ be negative, and an annotator who has become the scale by which all others are m
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from scipy.special import chdtri, expit, log_expit, logsumexp
 
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.names import shorten
-from raters.model import OPEN_MIRROR, Values, in_mirror
+from raters.model import Values, in_mirror
 from raters.models.base import worded
 
 # Points of the integral over a competence, draws, steps to a mode, and rows at a time.
@@ -25,14 +26,6 @@ _FIRST, _HOPELESS = 2000, -12.0
 # Rows that the whole takes seconds for, and votes of one annotator beyond which the integral is not
 # exact.
 _MOST_ROWS, _MOST_VOTES = 100_000, 20_000
-
-
-def open_reversal(
-    draws: Values, data: Comparisons, scale: float | None, spread: float | None, high: float | None
-) -> tuple[str, ...]:
-    """Say when the votes leave open which half of a crowd is right; see `reversal`."""
-    chance = reversal(draws, data, scale, spread, high)
-    return () if chance < OPEN_MIRROR else (worded("open_reversal", chance=chance),)
 
 
 def reversal(
@@ -51,13 +44,9 @@ def reversal(
     def typical(name: str, fixed: float | None) -> float:
         return float(np.exp(np.log(around[name]).mean())) if fixed is None else fixed
 
-    density = _Marginal(
-        data,
-        typical("reward_scale", scale),
-        typical("competence_spread", spread),
-        2 * float(around["competence"].max()) if high is None else high,
-        np.broadcast_to(bias, data.num_annotators),
-    )
+    widths = typical("reward_scale", scale), typical("competence_spread", spread)
+    high = 2 * float(around["competence"].max()) if high is None else high
+    density = _Marginal(data, *widths, high, np.broadcast_to(bias, data.num_annotators))
     mean = around["reward"].mean(0)
     if not _is_open(density, mean):
         return 0.0
@@ -87,9 +76,7 @@ def _is_open(density: _Marginal, mean: Float[np.ndarray, " item"]) -> bool:
     data = density.data
     if data.num_rows > _FIRST:
         rows = np.random.default_rng(0).choice(data.num_rows, _FIRST, replace=False)
-        density = _Marginal(
-            data.rows(np.sort(rows)), density.scale, density.spread, density.high, density.bias
-        )
+        density = dataclasses.replace(density, data=data.rows(np.sort(rows)))
     few = _POINTS // 4
     other = density.mode(-mean, few)
     return other @ mean < 0 and density(other, few).value - density(mean, few).value > _HOPELESS

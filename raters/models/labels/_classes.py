@@ -14,7 +14,9 @@ from scipy.special import logsumexp
 
 from raters.judgements.labels import Labels
 from raters.model import Values
-from raters.terms.base import sampled
+from raters.terms.base import Axis, sampled
+
+Flat = Float[np.ndarray, " coefficient"]
 
 
 @dataclass(frozen=True)
@@ -86,9 +88,7 @@ class Classifier:
         return start
 
 
-def _weights(
-    site: str, scale: float, inputs: tuple[str, int], outputs: tuple[str, int]
-) -> Float[Array, "input output"]:
+def _weights(site: str, scale: float, inputs: Axis, outputs: Axis) -> Float[Array, "input output"]:
     """Sample the weights of a layer, whose outputs have a standard deviation of `scale`."""
     (axis, size), (other, width) = inputs, outputs
     prior = dist.Normal(0.0, scale / np.sqrt(size)).expand((size, width)).to_event(2)
@@ -112,21 +112,15 @@ def _trained(data: Labels, scale: float) -> Float[np.ndarray, "feature true_clas
     labelled[np.asarray(data.group)[np.asarray(data.weight) > 0]] = 1.0
     precision = 1 / np.asarray(_scales(scale, data)) ** 2
 
-    def loss(
-        flat: Float[np.ndarray, " coefficient"],
-    ) -> tuple[float, Float[np.ndarray, " coefficient"]]:
+    def loss(flat: Flat) -> tuple[float, Flat]:
         """Return the negative log-density and its gradient."""
         coefficient = flat.reshape(data.num_features, data.num_classes)
         log_odds = features @ coefficient
         log_total = logsumexp(log_odds, axis=1, keepdims=True)
-        value = (labelled[:, None] * shares * (log_total - log_odds)).sum() + (
-            precision * coefficient**2
-        ).sum() / 2
-        gradient = (
-            features.T @ (labelled[:, None] * (np.exp(log_odds - log_total) - shares))
-            + precision * coefficient
-        )
-        return value, gradient.ravel()
+        value = (labelled[:, None] * shares * (log_total - log_odds)).sum()
+        value = value + (precision * coefficient**2).sum() / 2
+        apart = labelled[:, None] * (np.exp(log_odds - log_total) - shares)
+        return value, (features.T @ apart + precision * coefficient).ravel()
 
     zero = np.zeros(data.num_features * data.num_classes)
     best = minimize(loss, zero, jac=True, method="L-BFGS-B", options={"maxiter": 100}).x

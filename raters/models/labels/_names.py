@@ -37,11 +37,9 @@ def shares_of_names(
     draws = confusion.reshape(-1, *confusion.shape[2:])
     if not len(draws) or not np.isfinite(draws).all():
         return {}
-    shares = (
-        np.full((len(draws), number), 1 / number)
-        if prevalence is None
-        else np.reshape(prevalence, (-1, number))
-    )
+    if prevalence is None:
+        prevalence = np.full((len(draws), number), 1 / number)
+    shares = np.reshape(prevalence, (-1, number))
     weight = np.reshape(labels, (-1, 1, 1)) * shares[:, None, :, None]
     reference = _mean_of_one_naming(draws, weight)
 

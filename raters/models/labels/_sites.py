@@ -24,6 +24,10 @@ from raters.models.labels._classes import Classifier, Prevalence
 from raters.models.labels._names import ConfusionDraws, open_names, shares_of_names
 from raters.terms.base import sampled
 
+ClassProbs = Float[np.ndarray, "item true_class"]
+Confusions = Float[Array, "annotator true_class label"]
+Counts = Float[np.ndarray, "annotator true_class label"]
+
 
 def observe(mixing: dist.Distribution, component: dist.Distribution, data: Labels) -> None:
     """Sample the observed site: labels, with the true class of each item summed out."""
@@ -41,9 +45,7 @@ def concentration(
     return jnp.where(jnp.eye(num_classes, dtype=bool), diagonal, off)
 
 
-def sample_confusion(
-    concentration: Array, data: Labels
-) -> Float[Array, "annotator true_class label"]:
+def sample_confusion(concentration: Array, data: Labels) -> Confusions:
     """Sample a confusion matrix for each annotator, with any earlier record added to its prior."""
     # Not repeated for each annotator, so that the normalising constant is computed once.
     prior = concentration if data.record is None else concentration + data.record
@@ -54,7 +56,7 @@ def sample_confusion(
 # ---------------------------------------------------------------------- start
 
 
-def vote_counts(data: Labels) -> Float[np.ndarray, "annotator true_class label"]:
+def vote_counts(data: Labels) -> Counts:
     """Count each annotator's labels of items of each class by vote, and add any earlier record."""
     if data.label is None:
         counts = np.zeros((data.num_annotators, data.num_classes, data.num_classes))
@@ -73,16 +75,14 @@ def label_counts(data: Labels) -> scipy.sparse.csr_array:
 
 def counts_by_class(
     counts: scipy.sparse.csr_array, shares: Float[np.ndarray, "unit true_class"]
-) -> Float[np.ndarray, "annotator true_class label"]:
+) -> Counts:
     """Count each annotator's labels of items of each class, given the shares of the classes."""
     num_classes = shares.shape[1]
     by_column = np.asarray(counts.T @ shares)
     return by_column.reshape(-1, num_classes, num_classes).transpose(0, 2, 1)
 
 
-def start_confusion(
-    data: Labels, prior: ArrayLike
-) -> Float[np.ndarray, "annotator true_class label"]:
+def start_confusion(data: Labels, prior: ArrayLike) -> Counts:
     """Return confusion matrices against the votes, as Dawid and Skene begin."""
     # The prior's weight is small, so that the votes decide, but keeps probabilities off 0 and 1.
     counts = vote_counts(data) + 0.01 * (np.asarray(prior) + np.eye(data.num_classes))
@@ -147,9 +147,7 @@ def _open_names_of_a_part(
     return open_names(shares[place], data, part_of(parts, place, data))
 
 
-def switched(
-    draws: Values, responsibility: Float[np.ndarray, "item true_class"] | None, data: Labels
-) -> tuple[str, ...]:
+def switched(draws: Values, responsibility: ClassProbs | None, data: Labels) -> tuple[str, ...]:
     """Warn where the crowd's labels of two classes seem to be switched, or may be."""
     confusion = np.asarray(draws["confusion"])
     each = confusion[:, :, None] if confusion.ndim == 4 else confusion
@@ -179,12 +177,9 @@ def switched(
 def start_ability(data: Labels, **spreads: float) -> Values:
     """Return abilities by the log-odds of agreement with the majority."""
     accuracy = np.clip(start_accuracy(data), 0.05, 0.95)
-    return {
-        "ability_mean": np.asarray(2.0),
-        "ability_spread": np.asarray(1.0),
-        **{name: np.asarray(spread) for name, spread in spreads.items()},
-        "ability": np.log(accuracy / (1 - accuracy)) + np.log(data.num_classes - 1),
-    }
+    scalars = {"ability_mean": 2.0, "ability_spread": 1.0, **spreads}
+    start: Values = {name: np.asarray(value) for name, value in scalars.items()}
+    return start | {"ability": np.log(accuracy / (1 - accuracy)) + np.log(data.num_classes - 1)}
 
 
 def why_not_record(data: Labels, name: str) -> str | None:
@@ -273,7 +268,7 @@ class ConfusionModel(LabelModel):
         """Concentrations of the Dirichlet prior of a matrix, by default 1/K off the diagonal."""
         return concentration(self.diagonal, self.off_diagonal, data.num_classes)
 
-    def confusion(self, data: Labels) -> Float[Array, "annotator true_class label"]:
+    def confusion(self, data: Labels) -> Confusions:
         """Sample the matrices."""
         return sample_confusion(self.concentration(data), data)
 

@@ -18,7 +18,7 @@ from raters.model import Fit, Values
 from raters.models.base import worded
 from raters.models.labels import _sites
 from raters.models.labels._classes import Classifier, Prevalence
-from raters.models.labels._sites import ConfusionModel
+from raters.models.labels._sites import ClassProbs, ConfusionModel, Confusions
 from raters.terms.base import sampled
 
 
@@ -110,7 +110,7 @@ class HierarchicalDawidSkene(ConfusionModel):
 
     exchanged = (("crowd", -2), ("concentration", -1), ("confusion", -2))
 
-    def confusion(self, data: Labels) -> Float[Array, "annotator true_class label"]:
+    def confusion(self, data: Labels) -> Confusions:
         prior = _sites.concentration(3.0, 1.0, data.num_classes)
         with numpyro.plate("true_class", data.num_classes):
             crowd = sampled("crowd", dist.Dirichlet(prior), "label")
@@ -233,7 +233,6 @@ class Raykar(ConfusionModel):
         return Classifier(self.coefficient_scale, self.hidden)
 
 
-ClassProbs = Float[np.ndarray, "item true_class"]
 # Share of the items above which a fit says so, and least number of them. On fourteen of fifteen
 # public crowds at most 4 % differ, with accuracies within .007; on `web` 12 %, with .074 less.
 _DIFFERENT, _FEWEST = 0.05, 5

@@ -18,7 +18,7 @@ from raters.distributions.labels import TypeMixture, log_beta
 from raters.judgements.labels import Labels
 from raters.model import Fit, Values
 from raters.models.labels import _sites
-from raters.models.labels._sites import AccuracyModel, ConfusionModel
+from raters.models.labels._sites import AccuracyModel, ConfusionModel, Confusions
 from raters.terms.base import sampled
 from raters.terms.types import sample_weight
 
@@ -51,11 +51,8 @@ def _sample_types(num_classes: int) -> tuple[Array, Array, Array, Array]:
 def _start_types() -> Values:
     """Start from the prior's shares, and from a competence and a concentration in the middle."""
     share = jnp.array(_SHARES)
-    return {
-        "type_weight": share / share.sum(),
-        "mean_competence": jnp.array(0.6),
-        "concentration": jnp.array(_ALIKE[0]),
-    }
+    start = {"type_weight": share / share.sum(), "mean_competence": jnp.array(0.6)}
+    return start | {"concentration": jnp.array(_ALIKE[0])}
 
 
 @dataclass(frozen=True)
@@ -149,7 +146,7 @@ class GuesserDawidSkene(ConfusionModel):
 
     reference = "dawid1979maximum"
 
-    def confusion(self, data: Labels) -> Float[Array, "annotator true_class label"]:
+    def confusion(self, data: Labels) -> Confusions:
         weight, competent, adversary, alike = _sample_types(data.num_classes)
         concentration, log_normaliser = _components(competent, adversary, alike, data.num_classes)
         ways = len(concentration) - 2
@@ -159,14 +156,8 @@ class GuesserDawidSkene(ConfusionModel):
             concentration = concentration + jnp.asarray(data.record)[:, None]
             before, log_normaliser = log_normaliser, log_beta(concentration, 2)
             log_share += log_normaliser - before
-        prior = TypeMixture(
-            weight,
-            dist.Dirichlet(concentration).to_event(1),
-            _TYPES,
-            (0, *[1] * ways, 2),
-            log_share,
-            log_normaliser,
-        )
+        component, type_of = dist.Dirichlet(concentration).to_event(1), (0, *[1] * ways, 2)
+        prior = TypeMixture(weight, component, _TYPES, type_of, log_share, log_normaliser)
         number = data.num_annotators
         return sampled("confusion", prior, "true_class", "label", annotator=number)
 
@@ -190,11 +181,8 @@ def _components(
     # Computed once: of NumPy, they are no part of the program.
     of_guesses = num_classes * (gammaln(guesses).sum(-1) - gammaln(_GUESS_LABELS))
     guesses = np.broadcast_to(guesses[:, None], (len(guesses), num_classes, num_classes))
-    parts = (
-        concentration * about(competent),
-        jnp.asarray(guesses),
-        concentration / others * about(adversary),
-    )
+    apart = concentration / others * about(adversary)
+    parts = concentration * about(competent), jnp.asarray(guesses), apart
     log_normalisers = log_beta(parts[0], 2), jnp.asarray(of_guesses), log_beta(parts[2], 2)
     return jnp.concatenate(parts), jnp.concatenate(log_normalisers)
 
@@ -202,14 +190,12 @@ def _components(
 @lru_cache
 def ways_of_guessing(num_classes: int) -> Float[np.ndarray, "way label"]:
     """Return probabilities of labels on a grid over the simplex, as fine as there is room for."""
-    steps = next(
-        (
-            number
-            for number in range(_FINEST, 1, -1)
-            if comb(number + num_classes - 1, number) <= min(_MOST_WAYS, _NUMBERS // num_classes**2)
-        ),
-        0,
-    )
+
+    def ways(steps: int) -> int:
+        return comb(steps + num_classes - 1, steps)
+
+    most = min(_MOST_WAYS, _NUMBERS // num_classes**2)
+    steps = next((number for number in range(_FINEST, 1, -1) if ways(number) <= most), 0)
     if steps:
         bars = np.array(list(combinations(range(steps + num_classes - 1), num_classes - 1)))
         edges = np.pad(bars, ((0, 0), (1, 1)), constant_values=-1)
