@@ -121,9 +121,8 @@ class RightOrWrongLabel(dist.Distribution):
         """Draw a label for each row and each true class that it might have."""
         right_key, wrong_key = jax.random.split(key)
         shape = sample_shape + self.batch_shape
-        right = jax.random.bernoulli(
-            right_key, jax.nn.sigmoid(jnp.broadcast_to(self.logits, self.batch_shape)), shape
-        )
+        chance = jax.nn.sigmoid(jnp.broadcast_to(self.logits, self.batch_shape))
+        right = jax.random.bernoulli(right_key, chance, shape)
         log_wrong = jnp.zeros((self.num_classes - 1,))
         if self.wrong is not None:
             log_wrong = jnp.log(self.wrong)[self.annotator]

@@ -32,6 +32,7 @@ _MOST = 400_000_000
 _NOBODY = ("all",)
 # Questions at a time.
 _CHUNK = 1 << 16
+AnswerDraws = Float[np.ndarray, "draw answer row"]
 
 
 @checked
@@ -107,7 +108,7 @@ def predict(
     return xr.DataArray(table.reshape(shape), lead | coords, dims, name="probability")
 
 
-def _answers(program: Program[Any], asked: Any, values: Values) -> np.ndarray:
+def _answers(program: Program[Any], asked: Any, values: Values) -> AnswerDraws:
     """Probabilities of the answers to each row under each draw."""
     # A row with a count is one question.
     of_unit = program.latent is not None and program.unit != asked.unit

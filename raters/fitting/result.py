@@ -75,9 +75,8 @@ def as_tree(program: Program[Any], draws: Draws, facts: dict[str, Any]) -> xr.Da
 
     groups = {"posterior": dataset(own(draws.values, "chain", "draw"))}
     if draws.stats:
-        groups["sample_stats"] = dataset(
-            {name: (("chain", "draw"), value) for name, value in draws.stats.items()}
-        )
+        stats: Any = {name: (("chain", "draw"), value) for name, value in draws.stats.items()}
+        groups["sample_stats"] = dataset(stats)
     if draws.mode:
         groups["mode"] = dataset(own(draws.mode))
     if draws.history:

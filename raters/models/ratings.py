@@ -144,9 +144,8 @@ class ManyFacet(FacetModel):
             "severity": np.zeros(number),
             "threshold": np.log(used[:-1] / used[1:]),
         }
-        return start | (
-            {"threshold_deviation": np.zeros((number, size))} if self.thresholds == "own" else {}
-        )
+        own = {"threshold_deviation": np.zeros((number, size))}
+        return start | (own if self.thresholds == "own" else {})
 
 
 def _cumulated(sites: Values, num_annotators: int) -> Float[Array, "annotator level"]:

@@ -66,9 +66,8 @@ class Competence(Prepared):
 
     def start(self, data: Comparisons) -> Values:
         start: Values = {"competence": jnp.full(data.num_annotators, 0.8)}
-        return start | (
-            {"competence_spread": jnp.asarray(self.median)} if self.fixed is None else {}
-        )
+        learned = {"competence_spread": jnp.asarray(self.median)}
+        return start | (learned if self.fixed is None else {})
 
     def warnings(self, data: Comparisons) -> tuple[str, ...]:
         """Warn of a single annotator, whose competence is confounded with the reward scale."""

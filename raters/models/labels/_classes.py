@@ -81,9 +81,8 @@ class Classifier:
         if self.hidden:
             # Random, since hidden units that start equal stay equal.
             rng = np.random.default_rng(0)
-            start["hidden_weight"] = rng.normal(size=(data.num_features, self.hidden)) / np.sqrt(
-                data.num_features
-            )
+            number = data.num_features
+            start["hidden_weight"] = rng.normal(size=(number, self.hidden)) / np.sqrt(number)
             start["output_weight"] = 0.01 * rng.normal(size=(self.hidden, data.num_classes))
         return start
 

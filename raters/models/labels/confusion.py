@@ -173,9 +173,8 @@ class Pooled(ConfusionModel):
         return ConfusedLabel(confusion[None], jnp.zeros(data.num_rows, int))
 
     def start_labels(self, data: Labels) -> Values:
-        counts = _sites.vote_counts(data).sum(0) + 0.01 * (
-            self.concentration(data) + np.eye(data.num_classes)
-        )
+        prior = self.concentration(data) + np.eye(data.num_classes)
+        counts = _sites.vote_counts(data).sum(0) + 0.01 * prior
         return {"confusion": np.asarray(counts / counts.sum(-1, keepdims=True))}
 
 
