@@ -678,8 +678,8 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
         potential, omega = self._potential(*args, **kwargs)(z), omega | last
         # In single precision a factor fails at scales near 0: the chain then stays where it was.
         kept = jnp.isfinite(potential)
-        new, old = (z, potential, omega), (state.z, state.potential_energy, state.omega)
-        z, potential, omega = jax.tree.map(partial(jnp.where, kept), new, old)
+        drawn, before = (z, potential, omega), (state.z, state.potential_energy, state.omega)
+        z, potential, omega = jax.tree.map(partial(jnp.where, kept), drawn, before)
         if inner is not None:
             inner = inner._replace(z={name: z[name] for name in inner.z})
         return PolyaGammaState(z, potential, diverging, omega, inner, rng_key)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -298,7 +297,7 @@ def sampled(
     prior: dist.Distribution,
     *events: str,
     obs: Any = None,
-    infer: Mapping[str, Any] = MappingProxyType({}),
+    infer: Any = MappingProxyType({}),
     **plates: int,
 ) -> Array:
     """Sample a site in plates, from the outermost to the innermost; `events` name the axes that its

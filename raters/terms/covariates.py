@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -33,7 +34,7 @@ class Covariates(Term):
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         number = len(data.feature_names)
-        coefficient = sampled("coefficient", dist.Normal(0.0, 1.0), feature=number)
+        coefficient: Any = sampled("coefficient", dist.Normal(0.0, 1.0), feature=number)
         features, row = jnp.asarray(data.features), jnp.zeros(jnp.shape(data.first), int)
         # By an index for each row, and not as a product, of which a back-end would read a dense
         # design.

@@ -89,8 +89,9 @@ class Mixed(Scaled):
 
     def prepare(self, data: Data) -> Any:
         scale = super().prepare(data)
+        [site] = self.linear or ()
         plates = {self.axis: len(data.coords[self.axis]), "type": self.number}
-        return sampled(*(self.linear or ()), dist.Normal(0.0, scale), **plates)
+        return sampled(site, dist.Normal(0.0, scale), **plates)
 
     @abc.abstractmethod
     def profiles(self, data: Data) -> Profiles:

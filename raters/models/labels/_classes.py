@@ -55,7 +55,7 @@ class Classifier:
 
     def sample(self, data: Labels) -> dist.Distribution:
         """Sample the coefficients, their scale unless it is given, and the hidden layer."""
-        scale = self.scale
+        scale: Any = self.scale
         if scale is None:
             scale = sampled("coefficient_scale", dist.LogNormal(jnp.log(_usual_scale(data)), 1.0))
         prior = dist.Normal(0.0, _scales(scale, data))

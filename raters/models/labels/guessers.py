@@ -181,8 +181,8 @@ def _components(
     # Computed once: of NumPy, they are no part of the program.
     of_guesses = num_classes * (gammaln(guesses).sum(-1) - gammaln(_GUESS_LABELS))
     guesses = np.broadcast_to(guesses[:, None], (len(guesses), num_classes, num_classes))
-    apart = concentration / others * about(adversary)
-    parts = concentration * about(competent), jnp.asarray(guesses), apart
+    expert = concentration * about(competent)
+    parts = expert, jnp.asarray(guesses), concentration / others * about(adversary)
     log_normalisers = log_beta(parts[0], 2), jnp.asarray(of_guesses), log_beta(parts[2], 2)
     return jnp.concatenate(parts), jnp.concatenate(log_normalisers)
 
