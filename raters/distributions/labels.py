@@ -114,8 +114,8 @@ class RightOrWrongLabel(dist.Distribution):
             assert self.annotator is not None
             wrong_label = jnp.clip(value - (value > classes), 0, self.num_classes - 2)
             log_wrong = jnp.log(self.wrong)[self.annotator[:, None], classes, wrong_label]
-        right, wrong = (jax.nn.log_sigmoid(logits) for logits in (self.logits, -self.logits))
-        return jnp.where(value == classes, right, wrong + log_wrong)
+        is_right, right = value == classes, jax.nn.log_sigmoid(self.logits)
+        return jnp.where(is_right, right, jax.nn.log_sigmoid(-self.logits) + log_wrong)
 
     def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Drawn:
         """Draw a label for each row and each true class that it might have."""
