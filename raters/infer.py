@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 from numpyro import handlers
 from numpyro.infer import HMC, NUTS, init_to_uniform
 from numpyro.infer.hmc import hmc
@@ -280,12 +280,10 @@ class _Program:
         drawn = jax.jit(start)
         self.points = [jax.tree.map(np.asarray, drawn(jax.random.key(seed))) for seed in range(4)]
         if discrete:
-            refuse(
-                "model",
-                problem=f"has discrete latent sites {discrete}",
-                expected="Pólya-Gamma needs a program without them",
-                instead="numpyro.infer.DiscreteHMCGibbs(NUTS(model))",
-            )
+            problem = f"has discrete latent sites {discrete}"
+            expected = "Pólya-Gamma needs a program without them"
+            such = "numpyro.infer.DiscreteHMCGibbs(NUTS(model))"
+            refuse("model", problem=problem, expected=expected, instead=such)
         self._read = jax.jit(self._parts)
         self.terms, _ = self.read(self.points[0])
         self.augmented = tuple(n for n, one in self.terms.items() if np.any(one.trials > 0))
@@ -416,32 +414,25 @@ def _block(reading: _Program, names: tuple[str, ...], terms: Any = None) -> _Blo
 
 
 def _touched(along: Any, size: int) -> Int[np.ndarray, "slot row"] | None:
-    """Return the one or two entries that each row touches; None where a row touches more."""
-    # Each digit selects 0, p, q or p + q of the derivatives p and q along the two entries.
-    rng = np.random.default_rng(0)
-    digits = _digits(size)
+    """Return the one or two entries that each row touches; of a row that touches more, some or
+    None."""
+    digits = _digits(size) > 0
+
+    def reached(entries: Bool[np.ndarray, "some entry"]) -> Bool[np.ndarray, "some row"]:
+        # NaN along an entry is NaN in each row that touches it.
+        return np.isnan(along(np.where(entries, np.nan, 0.0)))
+
+    ones = reached(digits)
+    apart = ones & reached(~digits)
+    # The first entry has the lowest digit in which the two differ.
+    first, lowest = ones.copy(), np.where(apart.any(0), apart.argmax(0), -1)
+    for place, digit in enumerate(digits):
+        rows = lowest == place
+        first[:, rows] = reached(digits & digit)[:, rows]
     powers = 1 << np.arange(len(digits))[:, None]
-    left, one, two = np.ones(1, bool), np.zeros(1, int), np.zeros(1, int)
-    for _ in range(4):  # Sums may vanish, or agree, by accident.
-        node = rng.uniform(1, 2, size) * rng.choice([-1, 1], size)
-        total, *parts = along(np.concatenate([node[None], digits * node]))
-        part = np.stack(parts)
-        close = _CLOSE * (np.abs(part).max(0) + np.abs(total))
-        none, both = np.abs(part) <= close, np.abs(part - total) <= close
-        mixed = ~none & ~both
-        of_one = np.take_along_axis(part, mixed.argmax(0)[None], axis=0)[0]
-        first = mixed & (np.abs(part - of_one) <= close)
-        second = mixed & (np.abs(part - (total - of_one)) <= close)
-        empty = close == 0
-        odd = (none & both) | (first & second) | (mixed & ~first & ~second)
-        clear = left & (empty | ~odd.any(0))
-        both &= ~empty
-        one = np.where(clear, ((first | both) * powers).sum(0), one)
-        two = np.where(clear, ((second | both) * powers).sum(0), two)
-        left = left & ~clear
-        if not left.any():
-            break
-    if left.any() or max(one.max(), two.max()) >= size:
+    both = first, np.where(apart, ~first, ones)
+    one, two = ((entry * powers).sum(0) for entry in both)
+    if max(one.max(), two.max()) >= size:
         return None
     if np.array_equal(one, two):
         return one[None].astype(np.int32)
@@ -551,12 +542,9 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
     def __init__(self, model: Callable[..., Any], inner_kernel: HMC | None = None) -> None:
         inner = NUTS(model) if inner_kernel is None else inner_kernel
         if not isinstance(inner, HMC) or inner.model is not model:
-            refuse(
-                "inner_kernel",
-                inner_kernel,
-                expected="it must be HMC or NUTS of the same program",
-                instead="PolyaGamma(model, NUTS(model))",
-            )
+            expected = "it must be HMC or NUTS of the same program"
+            such = "PolyaGamma(model, NUTS(model))"
+            refuse("inner_kernel", inner_kernel, expected=expected, instead=such)
         self._model: Callable[..., Any] = model
         self._init_strategy = inner._init_strategy
         self.inner_kernel = copy.copy(inner)
@@ -588,11 +576,9 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
         """Read the program on some data, once."""
         leaves = jax.tree.leaves((args, kwargs))
         if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
-            refuse(
-                "model_args",
-                problem="are traced, and the program is read on data before it is compiled",
-                expected="call mcmc.run outside of jax.jit, and without jit_model_args=True",
-            )
+            problem = "are traced, and the program is read on data before it is compiled"
+            expected = "call mcmc.run outside of jax.jit, and without jit_model_args=True"
+            refuse("model_args", problem=problem, expected=expected)
         known, plan = self._read or ([], None)
         if plan is None or len(known) != len(leaves) or not all(map(operator.is_, known, leaves)):
             with jax.ensure_compile_time_eval():
@@ -616,14 +602,8 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
     ) -> PolyaGammaState:
         plan = self._plan(args, kwargs)
         rng_key, key, inner_key, omega_key = jax.random.split(rng_key, 4)
-        info = initialize_model(
-            key,
-            self._model,
-            init_strategy=self._init_strategy,
-            dynamic_args=True,
-            model_args=args,
-            model_kwargs=kwargs,
-        )
+        given = {"model_args": args, "model_kwargs": kwargs, "dynamic_args": True}
+        info = initialize_model(key, self._model, init_strategy=self._init_strategy, **given)
         self._potential, self._postprocess = info.potential_fn, info.postprocess_fn
 
         @jax.jit
@@ -698,11 +678,8 @@ class PolyaGamma(MCMCKernel):  # type: ignore[misc]
         potential, omega = self._potential(*args, **kwargs)(z), omega | last
         # In single precision a factor fails at scales near 0: the chain then stays where it was.
         kept = jnp.isfinite(potential)
-        z, potential, omega = jax.tree.map(
-            partial(jnp.where, kept),
-            (z, potential, omega),
-            (state.z, state.potential_energy, state.omega),
-        )
+        drawn, before = (z, potential, omega), (state.z, state.potential_energy, state.omega)
+        z, potential, omega = jax.tree.map(partial(jnp.where, kept), drawn, before)
         if inner is not None:
             inner = inner._replace(z={name: z[name] for name in inner.z})
         return PolyaGammaState(z, potential, diverging, omega, inner, rng_key)

@@ -129,14 +129,8 @@ Symmetry = Shift | Scale | Translation | Mirror | Permute | Rotation
 
 def moved_sites(symmetry: Symmetry) -> tuple[str, ...]:
     """Sites that a symmetry moves."""
-    sites: list[str] = []
-    for field in dataclasses.fields(symmetry):
-        value = getattr(symmetry, field.name)
-        if isinstance(value, str):
-            sites.append(value)
-        elif isinstance(value, tuple):
-            sites += [one if isinstance(one, str) else one[0] for one in value]
-    return tuple(dict.fromkeys(sites))
+    leaves = jax.tree.leaves(dataclasses.astuple(symmetry))
+    return tuple(dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, str)))
 
 
 class Fit(NamedTuple):
@@ -158,43 +152,10 @@ class Marginal(NamedTuple):
 
 
 @runtime_checkable
-class Reading(Protocol):
-    """A model that reads what a user passes to a verb; `like` is what was fitted, of questions."""
-
-    def read(self, data: Any, like: Any = None) -> Any: ...
-
-
-@runtime_checkable
 class Several(Protocol):
     """A model with several modes, which draws starts at random."""
 
     def another_start(self, data: Any, rng: np.random.Generator) -> Values | None: ...
-
-
-@runtime_checkable
-class Integrated(Protocol):
-    """A model that back-ends which look for a mode see with one site integrated out, or, with a
-    sentence, not at all.
-
-    The mode of many entries, each with few judgements of its own, together with what they share is
-    inconsistent for what they share, however many there are (Neyman and Scott 1948)."""
-
-    def marginal(self, data: Any) -> Marginal | str: ...
-
-
-@runtime_checkable
-class Citing(Protocol):
-    """A model that cites more than its `reference`, by its settings."""
-
-    @property
-    def cited(self) -> tuple[str, ...]: ...
-
-
-@runtime_checkable
-class Named(Protocol):
-    """A model with names along axes of its parameters that are not axes of the data."""
-
-    def axis_names(self, data: Any) -> dict[str, tuple[Any, ...]]: ...
 
 
 @dataclass(frozen=True)
@@ -357,11 +318,11 @@ class Model[Data: Judgements](abc.ABC):
 
 def exact_symmetries(model: Model[Any]) -> tuple[Symmetry, ...]:
     """Symmetries of a model less those that rest on priors which a user has replaced."""
-    return tuple(
-        one
-        for one in model.symmetries
-        if not (isinstance(one, Rotation) and set(one.sites) & set(model.prior))
-    )
+
+    def is_replaced(one: Symmetry) -> bool:
+        return isinstance(one, Rotation) and not set(one.sites).isdisjoint(model.prior)
+
+    return tuple(one for one in model.symmetries if not is_replaced(one))
 
 
 def probability_of_mirror(competence: np.ndarray) -> float:
@@ -380,9 +341,7 @@ def in_mirror(competence: np.ndarray) -> Bool[np.ndarray, " draw"]:
     return ~ahead if ahead.mean() > 0.5 else ahead
 
 
-def identify(
-    model: Model[Any], values: dict[str, np.ndarray], batch_ndim: int
-) -> dict[str, np.ndarray]:
+def identify(model: Model[Any], values: Values, batch_ndim: int) -> Values:
     """Each draw on the identified section: for every `Shift`, centred over the site's own axes; for
     `Permute`, by decreasing share.
 
@@ -396,22 +355,19 @@ def identify(
                 axes = tuple(range(batch_ndim, site.ndim)) if axis is None else (batch_ndim + axis,)
                 identified[name] = site - site.mean(axis=axes, keepdims=True)
             case Permute(_, share):
-                identified |= renumbered(
-                    symmetry, identified, np.argsort(-identified[share], axis=-1, kind="stable")
-                )
+                order = np.argsort(-identified[share], axis=-1, kind="stable")
+                identified |= renumbered(symmetry, identified, order)
     return identified
 
 
-def renumbered(
-    symmetry: Permute, values: dict[str, np.ndarray], order: np.ndarray
-) -> dict[str, np.ndarray]:
+def renumbered(symmetry: Permute, values: Values, order: np.ndarray) -> Values:
     """The sites of a `Permute` in another numbering."""
-    return {
-        name: np.take_along_axis(
-            site, np.expand_dims(order, tuple(range(order.ndim - 1, site.ndim - 1))), axis=-1
-        )
-        for name, site in ((name, np.asarray(values[name])) for name in symmetry.sites)
-    }
+
+    def moved(site: np.ndarray) -> np.ndarray:
+        along = np.expand_dims(order, tuple(range(order.ndim - 1, site.ndim - 1)))
+        return np.take_along_axis(site, along, axis=-1)
+
+    return {name: moved(np.asarray(values[name])) for name in symmetry.sites}
 
 
 def facts_of[Fact](model: Model[Any], kind: type[Fact]) -> tuple[Fact, ...]:
@@ -425,18 +381,23 @@ def own_sites(model: Model[Any]) -> tuple[str, ...]:
 
 
 def read_by(model: Model[Any], data: Any, like: Any = None) -> Any:
-    """Data as a model takes them, of what a user passes to a verb."""
-    return model.read(data, like) if isinstance(model, Reading) else data
+    """Data as a model takes them, of what a user passes to a verb; `like` is what was fitted, of
+    questions."""
+    return model.read(data, like) if hasattr(model, "read") else data
 
 
 def marginal_of(model: Model[Any], data: Any) -> Marginal | str | None:
-    """A model with one site integrated out; None where all sites are estimated together."""
-    return model.marginal(data) if isinstance(model, Integrated) else None
+    """A model with one site integrated out, as back-ends see it which look for a mode, or a
+    sentence where they do not see it at all; None where all sites are estimated together.
+
+    The mode of many entries, each with few judgements of its own, together with what they share is
+    inconsistent for what they share, however many there are (Neyman and Scott 1948)."""
+    return model.marginal(data) if hasattr(model, "marginal") else None
 
 
 def axis_names_of(model: Model[Any], data: Any) -> dict[str, tuple[Any, ...]]:
     """Names along axes of the parameters that are not axes of the data."""
-    return model.axis_names(data) if isinstance(model, Named) else {}
+    return model.axis_names(data) if hasattr(model, "axis_names") else {}
 
 
 def local_sites(model: Model[Any]) -> tuple[str, ...]:
@@ -446,6 +407,5 @@ def local_sites(model: Model[Any]) -> tuple[str, ...]:
 
 def references_of(thing: Any) -> tuple[str, ...]:
     """Works that a model cites, or a back-end, or a class of these."""
-    if isinstance(thing, Citing) and not isinstance(thing, type):
-        return thing.cited
-    return (str(thing.reference),)
+    cited = None if isinstance(thing, type) else getattr(thing, "cited", None)
+    return (str(thing.reference),) if cited is None else cited

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float
 from scipy.special import softmax
 
-from raters.alignment.checks import ROUNDING, as_array, as_reference
+from raters.alignment.checks import ROUNDING, Batch, as_array, as_reference
 from raters.errors import refuse_data
 from raters.errors.validation import checked, numbers, positive
 
@@ -73,9 +73,7 @@ def dpo_loss(
 
 
 @checked
-def policy(
-    reward: ArrayLike, reference: ArrayLike | None = None, *, beta: float = 1.0
-) -> Float[np.ndarray, "*batch response"]:
+def policy(reward: ArrayLike, reference: ArrayLike | None = None, *, beta: float = 1.0) -> Batch:
     r"""Return the optimal policy for a reward,
     :math:`\pi(y \mid x) \propto \pi_\text{ref}(y \mid x) \exp(r(x, y) / \beta)`.
 

@@ -11,13 +11,14 @@ from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Float
 from numpyro.distributions import biject_to, constraints
 
+Scores = Float[Array, " ..."]
 # Probabilities this close to 0 and 1 are cut off, where scores would be infinite.
 _EDGE = {jnp.dtype("float32"): 1e-6, jnp.dtype("float64"): 1e-14}
 # Bounds of unconstrained coordinates among which a quantile is sought, and halvings of them.
 _WIDEST, _HALVINGS = 40.0, 60
 
 
-def normal_score(fn: dist.Distribution, value: Any) -> Float[Array, " ..."]:
+def normal_score(fn: dist.Distribution, value: Any) -> Scores:
     r"""Normal score of a value, :math:`\Phi^{-1}(F(x))`, of distribution function F."""
     one = unwrapped(fn)
     if isinstance(one, dist.Normal):
@@ -27,7 +28,7 @@ def normal_score(fn: dist.Distribution, value: Any) -> Float[Array, " ..."]:
     return ndtri(jnp.clip(prob, edge, 1 - edge))
 
 
-def of_score(fn: dist.Distribution, score: Any) -> Float[Array, " ..."]:
+def of_score(fn: dist.Distribution, score: Any) -> Scores:
     """Value of a normal score: the inverse of `normal_score`."""
     one = unwrapped(fn)
     if isinstance(one, dist.Normal):
@@ -71,21 +72,19 @@ class Correlated(dist.Distribution):
         """Support of the distribution by itself."""
         return self.base.support
 
-    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> Float[Array, " ..."]:
+    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> Scores:
         """Draw values."""
         noise = jax.random.normal(key, (*sample_shape, *self.batch_shape))
         return of_score(self.base, self.mean_score + self.spread * noise)
 
-    def log_prob(self, value: Any) -> Float[Array, " ..."]:
+    def log_prob(self, value: Any) -> Scores:
         """Log density of each value."""
         score = normal_score(self.base, value)
         own = dist.Normal(self.mean_score, self.spread).log_prob(score)
         return self.base.log_prob(value) + own - dist.Normal().log_prob(score)
 
 
-def given_scores(
-    scores: list[Float[Array, " ..."]], correlation: Any
-) -> tuple[Float[Array, " ..."], Float[Array, " ..."]]:
+def given_scores(scores: list[Scores], correlation: Any) -> tuple[Scores, Scores]:
     """Mean and standard deviation of a score given others, all of the same correlation."""
     number = len(scores)
     total = 1 + (number - 1) * correlation

@@ -13,6 +13,7 @@ from numpyro.distributions import constraints
 
 from raters.errors.validation import checked
 
+Drawn = Int[Array, "*sample row true_class"]
 PerLabel = Float[Array, "row true_class"]
 
 
@@ -67,9 +68,7 @@ class ConfusedLabel(dist.Distribution):
         by_label = jnp.swapaxes(jnp.log(self.probs), -1, -2)
         return by_label[self.annotator, value[..., 0]]
 
-    def sample(
-        self, key: Array, sample_shape: tuple[int, ...] = ()
-    ) -> Int[Array, "*sample row true_class"]:
+    def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Drawn:
         """Draw a label for each row and each true class that it might have."""
         return jax.random.categorical(
             key, jnp.log(self.probs)[self.annotator], shape=sample_shape + self.batch_shape
@@ -115,26 +114,18 @@ class RightOrWrongLabel(dist.Distribution):
             assert self.annotator is not None
             wrong_label = jnp.clip(value - (value > classes), 0, self.num_classes - 2)
             log_wrong = jnp.log(self.wrong)[self.annotator[:, None], classes, wrong_label]
-        return jnp.where(
-            value == classes,
-            jax.nn.log_sigmoid(self.logits),
-            jax.nn.log_sigmoid(-self.logits) + log_wrong,
-        )
+        is_right, right = value == classes, jax.nn.log_sigmoid(self.logits)
+        return jnp.where(is_right, right, jax.nn.log_sigmoid(-self.logits) + log_wrong)
 
-    def sample(
-        self, key: Array, sample_shape: tuple[int, ...] = ()
-    ) -> Int[Array, "*sample row true_class"]:
+    def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Drawn:
         """Draw a label for each row and each true class that it might have."""
         right_key, wrong_key = jax.random.split(key)
         shape = sample_shape + self.batch_shape
-        right = jax.random.bernoulli(
-            right_key, jax.nn.sigmoid(jnp.broadcast_to(self.logits, self.batch_shape)), shape
-        )
-        log_wrong = (
-            jnp.zeros((self.num_classes - 1,))
-            if self.wrong is None
-            else jnp.log(self.wrong)[self.annotator]
-        )
+        chance = jax.nn.sigmoid(jnp.broadcast_to(self.logits, self.batch_shape))
+        right = jax.random.bernoulli(right_key, chance, shape)
+        log_wrong = jnp.zeros((self.num_classes - 1,))
+        if self.wrong is not None:
+            log_wrong = jnp.log(self.wrong)[self.annotator]
         wrong_label = jax.random.categorical(wrong_key, log_wrong, shape=shape)
         classes = jnp.arange(self.num_classes)
         return jnp.where(right, classes, wrong_label + (wrong_label >= classes))

@@ -12,6 +12,8 @@ from numpyro.distributions import constraints
 
 from raters.errors.validation import checked
 
+PerClass = Float[Array, "group class"]
+
 
 class GroupedMixture(dist.Distribution):
     r"""Rows whose groups each have a latent class, which is summed out.
@@ -56,14 +58,8 @@ class GroupedMixture(dist.Distribution):
     [[0.012, 0.988]]
     """
 
-    pytree_data_fields = (
-        "mixing_distribution",
-        "component_distribution",
-        "group",
-        "count",
-        "known",
-        "repeats",
-    )
+    _columns = ("group", "count", "known", "repeats")
+    pytree_data_fields = ("mixing_distribution", "component_distribution", *_columns)
     pytree_aux_fields = ("num_groups",)
 
     @checked
@@ -90,15 +86,12 @@ class GroupedMixture(dist.Distribution):
         """Support of the rows."""
         return constraints.independent(self.component_distribution.support, 1)
 
-    def log_weights(self) -> Float[Array, "group class"]:
+    def log_weights(self) -> PerClass:
         """Return the prior log-probability of each class."""
         mixing = self.mixing_distribution
         # Not normalised: the support has sum 1, and Fisher's identity needs the gradient as it is.
-        log_probs = (
-            jax.nn.log_softmax(mixing.logits)
-            if isinstance(mixing, dist.CategoricalLogits)
-            else jnp.log(mixing.probs)
-        )
+        by_logits = isinstance(mixing, dist.CategoricalLogits)
+        log_probs = jax.nn.log_softmax(mixing.logits) if by_logits else jnp.log(mixing.probs)
         return jnp.broadcast_to(log_probs, (self.num_groups, log_probs.shape[-1]))
 
     def log_rows(self, value: Array) -> Float[Array, "row class"]:
@@ -112,11 +105,11 @@ class GroupedMixture(dist.Distribution):
             return True
         return (self.known[:, None] < 0) | (self.known[:, None] == jnp.arange(num_classes))
 
-    def log_joint(self, value: Array) -> Float[Array, "group class"]:
+    def log_joint(self, value: Array) -> PerClass:
         """Return the log-probability of each class together with the group's rows."""
         return self.weighed(jax.ops.segment_sum(self.log_rows(value), self.group, self.num_groups))
 
-    def weighed(self, log_likelihood: Float[Array, "group class"]) -> Float[Array, "group class"]:
+    def weighed(self, log_likelihood: PerClass) -> PerClass:
         """Return the log-probability of each class together with what was seen."""
         weights = self.log_weights()
         allowed = self._allowed(weights.shape[-1])
@@ -127,18 +120,16 @@ class GroupedMixture(dist.Distribution):
         log_probs = jax.nn.logsumexp(self.log_joint(value), axis=-1)
         return log_probs if self.repeats is None else self.repeats * log_probs
 
-    def expected_classes(self, value: Array) -> Float[Array, "group class"]:
+    def expected_classes(self, value: Array) -> PerClass:
         """Return the expected number of groups of each class."""
         probs = self.responsibilities(value)
         return probs if self.repeats is None else self.repeats[:, None] * probs
 
-    def responsibilities(self, value: Array) -> Float[Array, "group class"]:
+    def responsibilities(self, value: Array) -> PerClass:
         """Return the probability of each class given the group's rows."""
         return jax.nn.softmax(self.log_joint(value), axis=-1)
 
-    def expected_log_prob(
-        self, value: Array, class_probs: Float[Array, "group class"]
-    ) -> Float[Array, ""]:
+    def expected_log_prob(self, value: Array, class_probs: PerClass) -> Float[Array, ""]:
         """Return the expected log-probability of rows and classes together."""
         of_rows = weighted_sum(class_probs[self.group], self.log_rows(value))
         return weighted_sum(class_probs, self.log_weights()) + of_rows

@@ -151,18 +151,14 @@ class NormalLevel(dist.Distribution):
 
     def log_prob(self, value: Int[Array, " *batch"]) -> jax.Array:
         """Log-probability of a level."""
-        lower, upper = (
-            self.precision * (4 * (value + step) / self.num_levels - 2) - self.location
-            for step in (0, 1)
-        )
+        cuts = (4 * (value + step) / self.num_levels - 2 for step in (0, 1))
+        lower, upper = (self.precision * cut - self.location for cut in cuts)
         lower = jnp.where(value > 0, lower, -jnp.inf)
         upper = jnp.where(value < self.num_levels - 1, upper, jnp.inf)
         # In the tail where both are small; at the ends of the scale one of them is 0 or 1.
         in_upper_tail = lower + upper > 0
-        most, least = (
-            jnp.where(in_upper_tail, -lower, upper),
-            jnp.where(in_upper_tail, -upper, lower),
-        )
+        most = jnp.where(in_upper_tail, -lower, upper)
+        least = jnp.where(in_upper_tail, -upper, lower)
         is_end = jnp.isinf(most) | jnp.isinf(least)
         above = log_ndtr(jnp.where(jnp.isinf(most), 0.0, most))
         below = log_ndtr(jnp.where(jnp.isinf(least), most - 1, least))

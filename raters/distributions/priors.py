@@ -128,20 +128,12 @@ def _fitted(prior: dist.Distribution, old: dist.Distribution, site: str) -> dist
         fits = False
     if not fits:
         problem = f"of {site!r} has the shape {prior.shape()}, and the site has {shape}"
-        refuse(
-            "prior",
-            _written(prior),
-            problem,
-            "give one distribution for all entries, or one for each",
-        )
+        expected = "give one distribution for all entries, or one for each"
+        refuse("prior", _written(prior), problem, expected)
     if not same_support(prior.support, old.support):
         problem = f"lies on another range than {site!r}, which is {range_of(old.support)}"
-        refuse(
-            "prior",
-            _written(prior),
-            problem,
-            "truncate it, such as by dist.TruncatedNormal(..., low=0)",
-        )
+        expected = "truncate it, such as by dist.TruncatedNormal(..., low=0)"
+        refuse("prior", _written(prior), problem, expected)
     spread = prior.expand(batch) if prior.batch_shape != batch else prior
     return spread.to_event(len(old.event_shape) - number)
 

@@ -97,6 +97,7 @@ class RaoKupper(TiedVotes):
 
 # Positions that are compiled into one loop over the rankings.
 _UNROLLED = 5
+Places = Int[Array, "*ranking position"]
 PerPosition = Float[Array, "*ranking position"]
 # Elementary symmetric polynomials of the d-th roots of worths, by d and their degree, 1 to d.
 Polynomials = dict[tuple[int, int], Array]
@@ -168,9 +169,7 @@ class DavidsonLuce(Orders):
         log_prob = chosen - jnp.where(is_stage, totals, 0.0).sum(-1)
         return self._with_worst(log_prob, value)
 
-    def _log_totals(
-        self, utility: PerPosition, most: Int[Array, "*ranking position"]
-    ) -> PerPosition:
+    def _log_totals(self, utility: PerPosition, most: Places) -> PerPosition:
         """Return the log of the sum over sets, of `most` items or fewer, of each position and those
         behind it.
 
@@ -196,9 +195,7 @@ class DavidsonLuce(Orders):
         _, totals = lax.scan(step, start, rows, reverse=True, unroll=_UNROLLED)
         return jnp.moveaxis(totals, 0, -1)
 
-    def sample(
-        self, key: Array, sample_shape: tuple[int, ...] = ()
-    ) -> Int[Array, "*ranking position"]:
+    def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Places:
         """Draw a place for each item, stage by stage."""
         utility = jnp.broadcast_to(self.utility, (*sample_shape, *self.utility.shape))
         number = utility.shape[-1]

@@ -1,6 +1,6 @@
 """The verbs that run and read a model: fit, simulate, predict and score."""
 
-from raters.fitting.describe import describe
+from raters.fitting.fit import describe
 from raters.fitting.groups import with_groups
 from raters.fitting.parts import part
 

@@ -1,10 +1,11 @@
-"""Fitting a model to data."""
+"""Fitting a model to data, and what a fit would find."""
 
 from __future__ import annotations
 
 import time
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
@@ -24,17 +25,18 @@ from raters.errors import (
 from raters.errors.validation import checked, seed_number
 from raters.fitting import parts
 from raters.fitting import result as results
-from raters.fitting.storage import shown, to_json
+from raters.fitting.storage import shown, to_json, worded
 from raters.inference import Backend, Draws, importance, mode_shares
 from raters.inference.base import one_blas_thread
 from raters.inference.defaults import default_backend, quick_backend
 from raters.inference.identification import identified
 from raters.inference.mixing import warn_unless_converged
+from raters.inference.polya_gamma import detection
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural, shorten
 from raters.kinds import registered_kinds
 from raters.model import Model, Values, read_by
-from raters.program import Program
+from raters.program import Program, within
 from raters.program.compiled import keep_compiled
 
 # Pointwise log-likelihoods are stored without being asked for up to this many numbers (240 MB).
@@ -197,11 +199,8 @@ def check_whole(data: Judgements) -> None:
         expected = "a row may stand for at most 2**47 (about 1e14)"
         refuse("count", most, problem, expected, error=DataError)
     if data.num_units < len(data.coords[data.unit]):
-        raise DataError(
-            f"these are {data.num_units} of {len(data.coords[data.unit])} {plural(data.unit)}, as"
-            " take(...) gives them, and a fit names all; choose rows of the table, and read it"
-            " again"
-        )
+        numbers = {"number": data.num_units, "of": len(data.coords[data.unit])}
+        raise DataError(worded("some_units", units=plural(data.unit), **numbers))
 
 
 def _unused(program: Program[Any]) -> list[str]:
@@ -209,8 +208,7 @@ def _unused(program: Program[Any]) -> list[str]:
     data, sentences = program.data, []
     features = [name for name in data.coords.get("feature", ()) if name != "intercept"]
     if features and "feature" not in program.axes and data.without_features() is not data:
-        without = "To fit without them on purpose, pass data.without_features()"
-        sentences.append(f"{_not_used(program, 'features', features)}. {without}")
+        sentences.append(_not_used(program, "features", features))
     for axis in ("stratum", "family"):
         if len(data.coords.get(axis, ())) > 1 and axis not in program.axes:
             sentences.append(_not_used(program, axis, data.coords[axis]))
@@ -225,10 +223,8 @@ def _not_used(program: Program[Any], role: str, names: Sequence[Any]) -> str:
         if isinstance(program.data, kind.data) and role in roles
     ]
     what = {"stratum": "strata", "family": "families"}.get(role, role)
-    return (
-        f"{public_name(type(program.model))}() does not use the {what} of these data"
-        f" ({shorten(names)}){f', as {" or ".join(users)} would' if users else ''}"
-    )
+    model = public_name(type(program.model))
+    return worded("unused", model=model, what=what, names=shorten(names), users=users)
 
 
 def check_types(model: Model[Any], data: Any, seed: int) -> None:
@@ -258,3 +254,49 @@ def _earlier_draws(program: Program[Any], backend: Backend, start: Any) -> Value
     axes: Any = (None, None, ...) if group == "mode" else ...  # a mode is one draw of one chain
     draws = start[group]
     return {name: np.asarray(draws[name].values, np.float64)[axes] for name in program.sites}
+
+
+@checked
+def describe(model: Model[Any], data: Any) -> str:
+    """Describe a model on its data: sites with prior, axes and shape, blocks and symmetries.
+
+    Parameters
+    ----------
+    model : Model
+    data : Judgements
+        With outcomes or without.
+
+    Returns
+    -------
+    str
+        One line for each site, the observed one last, and one each for blocks and symmetries.
+
+    Examples
+    --------
+    >>> import raters as rt
+    >>> print(rt.fitting.describe(rt.BTL(), rt.datasets.anesthesia("votes")))  # doctest: +ELLIPSIS
+    BTL(reward_scale=None, position_bias=False, ...)
+      reward_scale    LogNormal      ()
+      reward          Normal         (item: 45)
+      outcome         Votes          (comparison: 6930)  observed
+      blocks: reward
+      symmetries: Shift(site='reward', axis=None)
+    """
+    data = read_by(model, data)
+    results.check_data(data, "data", model)
+    lines = [repr(model)]
+    program = Program(model, data)
+    observed = {}
+    for name, part in program.parts.items():
+        dims = (program.axis_name(name, part.unit),)
+        observed[within(name, part.model.observed)] = part.observed._replace(dims=dims)
+    for name, site in (program.sites | observed).items():
+        axes = ", ".join(f"{dim}: {size}" for dim, size in zip(site.dims, site.shape, strict=True))
+        end = "  observed" if name in observed else ""
+        lines.append(f"  {name:<15} {site.distribution:<14} ({axes}){end}")
+    blocks: Any = ()
+    with suppress(NotImplementedError):  # of an observed distribution that is not augmented
+        blocks = detection.names_of(program)
+    lines.append("  blocks: " + ("; ".join(map(" + ".join, blocks)) or "none"))
+    lines.append("  symmetries: " + ("; ".join(map(repr, model.symmetries)) or "none"))
+    return "\n".join(lines)

@@ -21,6 +21,7 @@ from raters.fitting.parts import PART_OF, pointwise
 from raters.fitting.predict import probs_of_draws, replicated
 from raters.fitting.result import draws_of, in_double, lead_coords, program_of
 from raters.fitting.simulate import with_whole_counts
+from raters.fitting.storage import worded
 from raters.judgements.base import Judgements
 from raters.judgements.names import names_array
 from raters.kinds import kind_of
@@ -284,13 +285,8 @@ def _integrated(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
     table, error = log_likelihoods(program, values)
     judge = data.judge
     if not error < _MOST_ERROR:
-        warnings.warn(
-            f"the log-likelihood by {judge} has a standard error of {error:.2g} nats from"
-            f" importance sampling (should be below {_MOST_ERROR:g}); differences between models"
-            " that are not much larger tell nothing",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+        said = worded("integrated_error", judge=judge, error=error, most=_MOST_ERROR)
+        warnings.warn(said, ConvergenceWarning, stacklevel=4)
     present = np.unique(data.codes(judge))
     coords = lead_coords(thinned) | {judge: names_array(data.coords[judge])[present]}
     variable = (("chain", "draw", judge), table[:, present].reshape(*sizes, -1))

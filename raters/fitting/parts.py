@@ -13,14 +13,7 @@ from jaxtyping import Array, Float
 
 from raters.errors import refuse
 from raters.errors.validation import checked, one_of
-from raters.fitting.result import (
-    add_deterministic,
-    as_tree,
-    in_double,
-    lead_coords,
-    program_of,
-    thinned,
-)
+from raters.fitting import result as results
 from raters.fitting.storage import to_json
 from raters.inference.base import Draws
 from raters.judgements.names import names_array
@@ -85,7 +78,7 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
         expected = "pass the model and its result to the verb as they are"
         refuse("model", model, "is a model of one kind of judgement, without parts", expected)
     one_of("name", name, parts)
-    program = program_of(model, result, several=True)
+    program = results.program_of(model, result, several=True)
     own = program.parts[name]
     values, mode = (
         _of_part(program, result, name, group) if group in result.children else {}
@@ -94,12 +87,12 @@ def part(model: Model[Any], result: xr.DataTree, name: str) -> Part:
     flags = program.data.flags()
     facts = {str(key): value for key, value in result.attrs.items() if key not in flags}
     facts |= {"model": to_json(own.model), PART_OF: to_json(model)}
-    tree = as_tree(own, Draws(values, {}, mode=mode), facts)
+    tree = results.as_tree(own, Draws(values, {}, mode=mode), facts)
     # Numbers of draws are those of the joint result, which may be thinned.
-    tree["posterior"] = tree["posterior"].to_dataset().assign_coords(lead_coords(result))
+    tree["posterior"] = tree["posterior"].to_dataset().assign_coords(results.lead_coords(result))
     for group in {"sample_stats", "optimisation"} & set(result.children):
         tree[group] = result[group].to_dataset()
-    add_deterministic(own, tree)
+    results.add_deterministic(own, tree)
     if "log_likelihood" in result.children:
         tree["log_likelihood"] = pointwise(own, tree)
     for group, table in responsibilities(own, tree).items():
@@ -125,13 +118,13 @@ def _of_part(
 
 def pointwise(program: Program[Any], result: xr.DataTree) -> xr.Dataset:
     """Log-likelihood of each unit of the data under every draw, as a result stores it."""
-    variables, names = {}, lead_coords(result)
+    variables, names = {}, results.lead_coords(result)
     sizes = tuple(map(len, names.values()))
     for name, own in program.parts.items():
         # Computed in float32, the likeliest outcomes have equal log-likelihoods, and Pareto
         # smoothing refuses equal tails.
-        values = thinned(_of_part(program, result, name), None, 0)
-        table = in_double(pointwise_log_likelihood, own, values).astype(np.float32)
+        values = results.thinned(_of_part(program, result, name), None, 0)
+        table = results.in_double(pointwise_log_likelihood, own, values).astype(np.float32)
         axis = program.axis_name(name, own.unit)
         array = table.reshape(*sizes, -1)
         variables[within(name, own.model.observed)] = (("chain", "draw", axis), array)
@@ -148,9 +141,8 @@ def _mean_responsibility(model: Model[Any], data: Any, draws: Values) -> Float[A
     ) -> tuple[Float[Array, "unit class"], None]:
         return total + responsibility(model, data, values), None
 
-    one = jax.eval_shape(
-        lambda: responsibility(model, data, jax.tree.map(lambda value: value[0], draws))
-    )
+    first = jax.tree.map(lambda value: value[0], draws)
+    one = jax.eval_shape(lambda: responsibility(model, data, first))
     return jax.lax.scan(add, jnp.zeros(one.shape), draws)[0] / num_draws
 
 
@@ -161,7 +153,7 @@ def responsibilities(program: Program[Any], result: xr.DataTree) -> dict[str, xr
     for name, own in program.parts.items():
         if (latent := own.latent) is None:
             continue
-        values = thinned(_of_part(program, result, name), None, 0)
+        values = results.thinned(_of_part(program, result, name), None, 0)
         num_draws = len(next(iter(values.values())))
         keep = min(num_draws, max(_FEWEST, _AVERAGED // max(own.num_units * latent.size, 1)))
         rows = np.linspace(0, num_draws - 1, keep).astype(int)
@@ -174,10 +166,8 @@ def responsibilities(program: Program[Any], result: xr.DataTree) -> dict[str, xr
         mean = np.where(mean >= largest - _ROUNDING, largest, mean)
         called = [program.axis_name(name, axis) for axis in latent.axes]
         names = map(names_array, (own.coords[axis] for axis in latent.axes))
-        table = xr.Dataset(
-            {"responsibility": (called, mean)}, dict(zip(called, names, strict=True))
-        )
-        groups[within(name, latent.group)] = table
+        coords = dict(zip(called, names, strict=True))
+        groups[within(name, latent.group)] = xr.Dataset({"responsibility": (called, mean)}, coords)
     return groups
 
 

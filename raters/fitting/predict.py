@@ -18,6 +18,7 @@ from scipy.special import ndtri
 from raters.errors import DataError, SettingError, refuse
 from raters.errors.validation import checked
 from raters.fitting.result import check_data, draws_of, lead_coords, program_of
+from raters.fitting.storage import worded
 from raters.judgements.base import Judgements
 from raters.judgements.names import counted, name_text, names_array, plural, shorten, warn_data
 from raters.model import Model, Values, own_sites, read_by
@@ -31,6 +32,7 @@ _MOST = 400_000_000
 _NOBODY = ("all",)
 # Questions at a time.
 _CHUNK = 1 << 16
+AnswerDraws = Float[np.ndarray, "draw answer row"]
 
 
 @checked
@@ -81,11 +83,8 @@ def predict(
             known = Program(program.model, dataclasses.replace(asked, **longer))
         asked = recode(known, questions, judges=False)
         if new and new != _NOBODY:
-            whose = f"{counted(len(new), program.data.judge)} of the questions"
-            warn_data(
-                f"no choices of {whose} were fitted ({shorten(new)}): they are answered for by the"
-                " population; where a name is misspelt, correct it"
-            )
+            whose = counted(len(new), program.data.judge)
+            warn_data(worded("newcomers", whose=whose, names=shorten(new)))
     lead = lead_coords(result)
     of_unit = program.latent is not None and program.unit == asked.unit
     if of_unit and asked.answer_scale != "choice":
@@ -109,9 +108,7 @@ def predict(
     return xr.DataArray(table.reshape(shape), lead | coords, dims, name="probability")
 
 
-def _answers(
-    program: Program[Any], asked: Any, values: Values
-) -> Float[np.ndarray, "draw answer row"]:
+def _answers(program: Program[Any], asked: Any, values: Values) -> AnswerDraws:
     """Probabilities of the answers to each row under each draw."""
     # A row with a count is one question.
     of_unit = program.latent is not None and program.unit != asked.unit
@@ -136,20 +133,14 @@ def _class_table(
         refuse("questions", problem=problem, expected=expected, error=DataError)
     num_draws = sizes[0] * sizes[1]
     if (total := num_draws * asked.num_units * latent.size) > _MOST:
-        raise SettingError(
-            f"probabilities of {latent.size} classes of {asked.num_units} {plural(latent.unit)}"
-            f" under {num_draws} draws are {total:.2g} numbers; thin the draws first, as in"
-            " result.sel(draw=result['posterior']['draw'][::10]), or read the mean over draws from"
-            f" result['{latent.group}']['responsibility']"
-        )
+        numbers = {"classes": latent.size, "units": asked.num_units, "of": plural(latent.unit)}
+        numbers |= {"draws": num_draws, "total": total, "group": latent.group}
+        raise SettingError(worded("many_class_probs", **numbers))
     table = np.asarray(class_probs(program.model, jax.tree.map(jnp.asarray, asked), values))
     names = {latent.name: latent.names} | asked.coords
-    return xr.DataArray(
-        table.reshape(*sizes, *table.shape[1:]),
-        dims=("chain", "draw", *latent.axes),
-        coords=lead | {axis: names_array(names[axis]) for axis in latent.axes},
-        name="probability",
-    )
+    coords = lead | {axis: names_array(names[axis]) for axis in latent.axes}
+    table = table.reshape(*sizes, *table.shape[1:])
+    return xr.DataArray(table, coords, (*lead, *latent.axes), name="probability")
 
 
 @partial(jax.jit, static_argnums=0)
@@ -334,11 +325,7 @@ def answer_counts(data: Judgements) -> AnswerTable:
     if outcome.ndim > 1:
         return outcome.T
     if len(answers) != 2:
-        raise SettingError(
-            f"rows of {type(data).__name__} are sums of judgements with {len(answers)} possible"
-            " answers, so they do not say how many there are of each; write one row for each"
-            " judgement"
-        )
+        raise SettingError(worded("sums", kind=type(data).__name__, answers=len(answers)))
     first = (outcome - number * answers[1]) / (answers[0] - answers[1])
     return np.stack([first, number - first])
 

@@ -18,7 +18,7 @@ from numpyro.distributions import constraints
 
 from raters.errors import DataError, public_name, refuse
 from raters.errors.validation import instance
-from raters.fitting.storage import from_json, shown, to_json
+from raters.fitting.storage import from_json, shown, to_json, worded
 from raters.inference.base import Draws
 from raters.judgements.base import Judgements
 from raters.judgements.names import check_result, names_array, warn_data
@@ -75,9 +75,8 @@ def as_tree(program: Program[Any], draws: Draws, facts: dict[str, Any]) -> xr.Da
 
     groups = {"posterior": dataset(own(draws.values, "chain", "draw"))}
     if draws.stats:
-        groups["sample_stats"] = dataset(
-            {name: (("chain", "draw"), value) for name, value in draws.stats.items()}
-        )
+        stats: Any = {name: (("chain", "draw"), value) for name, value in draws.stats.items()}
+        groups["sample_stats"] = dataset(stats)
     if draws.mode:
         groups["mode"] = dataset(own(draws.mode))
     if draws.history:
@@ -102,10 +101,7 @@ def add_deterministic(program: Program[Any], result: xr.DataTree) -> None:
     shapes = jax.eval_shape(lambda draw: _deterministic(program.model, data, draw), draw)
     number = sizes[0] * sizes[1] * sum(math.prod(site.shape) for site in shapes.values())
     if number > _MOST_DETERMINISTIC:
-        warn_data(
-            f"the deterministic sites {', '.join(shapes)} have {number:,} numbers in all draws, and"
-            " are left out of the result; compute them from the other sites"
-        )
+        warn_data(worded("large_deterministic", sites=list(shapes), number=number))
         return
     with jax.enable_x64(True):
         drawn = under_draws(_deterministic, program.model, data, values)
@@ -273,35 +269,25 @@ def check_finite(result: xr.DataTree) -> None:
 def _check_none(wrong: Bool[np.ndarray, " ..."], name: str, what: str, parameter: str) -> None:
     """`DataError` for values that are wrong."""
     if wrong.any():
-        problem = (
-            f"holds {int(wrong.sum()):,} of {wrong.size:,} values of {name!r} that are"
-            f" {what}, as after a fit that failed"
-        )
+        values = f"{int(wrong.sum()):,} of {wrong.size:,} values of {name!r}"
+        problem = f"holds {values} that are {what}, as after a fit that failed"
         expected = "pass a result as it was fitted, by settings or a back-end that succeed"
         instead = "rt.fit(model, data, seed=0), and heed its warnings"
         refuse(parameter, problem=problem, expected=expected, instead=instead, error=DataError)
 
 
-def _off_simplex(values: Float[np.ndarray, " ..."]) -> Bool[np.ndarray, " ..."]:
-    """True for each vector that is none of probabilities, by more than rounding."""
-    off = np.abs(values.sum(-1) - 1) > _ROUNDING
-    return np.asarray(off | (values.min(-1) < -_ROUNDING))
-
-
 def outside(values: Float[np.ndarray, " ..."], site: Site) -> Bool[np.ndarray, " ..."]:
     """True for each value outside of a support by more than rounding."""
     if site.support is constraints.simplex:
-        return _off_simplex(values)
+        off = np.abs(values.sum(-1) - 1) > _ROUNDING
+        return np.asarray(off | (values.min(-1) < -_ROUNDING))
     low, high = (getattr(site.support, end, None) for end in ("lower_bound", "upper_bound"))
     if low is None and high is None:
         return ~np.asarray(site.support(values))
     slack = _ROUNDING * (1.0 if low is None or high is None else np.asarray(high - low))
-    wrong = np.zeros(values.shape, bool)
-    if low is not None:
-        wrong |= values < np.asarray(low) - slack
-    if high is not None:
-        wrong |= values > np.asarray(high) + slack
-    return wrong
+    least = -np.inf if low is None else np.asarray(low) - slack
+    most = np.inf if high is None else np.asarray(high) + slack
+    return np.asarray((values < least) | (values > most))
 
 
 def check_several(result: xr.DataTree, purpose: str) -> None:

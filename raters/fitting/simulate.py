@@ -82,13 +82,12 @@ def simulate(
 
 def with_whole_counts(table: Any) -> Any:
     """The table with integer counts, as NumPyro draws binomial outcomes out of these only."""
-    counted = {
-        name: part
-        if part.count is None
-        else dataclasses.replace(part, count=part.count.astype(int))
-        for name, part in parts_of(table).items()
-    }
-    return with_parts(table, counted)
+
+    def counted(part: Any) -> Any:
+        count = part.count
+        return part if count is None else dataclasses.replace(part, count=count.astype(int))
+
+    return with_parts(table, {name: counted(part) for name, part in parts_of(table).items()})
 
 
 def site_values(

@@ -16,10 +16,13 @@ import numpyro.distributions as dist
 
 from raters.distributions.priors import made, parameters_of
 from raters.errors import SettingError
+from raters.errors.words import words_of
 from raters.inference import Backend
 from raters.judgements.stored import imported_class, qualified_name
 from raters.program.functions import FUNCTIONS, function_name, short_name
 from raters.terms import Term
+
+worded = words_of("raters.fitting")
 
 
 def to_json(thing: Any) -> str:
@@ -48,10 +51,7 @@ def _encoded(value: Any) -> Any:
         return value
     if callable(value) and not isinstance(value, type):
         return {"function": function_name(value)}
-    raise SettingError(
-        f"{value!r} cannot be stored in a file; fields of models, back-ends, policies and rules"
-        " must be numbers, text, tuples and mappings of those, or frozen dataclasses"
-    )
+    raise SettingError(worded("not_stored", value=repr(value)))
 
 
 def from_json(text: str, expected: tuple[type, ...], what: str) -> Any:
@@ -65,9 +65,8 @@ def from_json(text: str, expected: tuple[type, ...], what: str) -> Any:
         parts = error.parts | {"problem": f"{error.problem}, so the {what} cannot be rebuilt"}
         raise SettingError(f"cannot rebuild the {what}: {error}", **parts) from error
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise SettingError(
-            f"cannot rebuild the {what} from {shown(text)}: the file was altered ({error})"
-        ) from error
+        said = worded("altered", what=what, text=shown(text), error=error)
+        raise SettingError(said) from error
 
 
 def _decoded(value: Any, expected: tuple[type, ...]) -> Any:
@@ -92,13 +91,8 @@ def _decoded(value: Any, expected: tuple[type, ...]) -> Any:
 
 def _known_function(name: Any) -> Any:
     """The function of a name, if `raters.models.numpyro_model` was called with it."""
-    function = FUNCTIONS.get(str(name))
-    if function is None:
-        raise SettingError(
-            f"the function {str(name).partition('#')[0]} is not known here; pass the model itself,"
-            " or import the module that makes it before (one whose text has changed is another):"
-            " write model = rt.models.numpyro_model(function, observed=...)"
-        )
+    if (function := FUNCTIONS.get(str(name))) is None:
+        raise SettingError(worded("unknown_function", name=str(name).partition("#")[0]))
     return function
 
 

@@ -34,7 +34,7 @@ class Rounds(NamedTuple):
 @checked
 def clone(
     mdp: MDP, demonstrations: ArrayLike | Rollout, *, pseudo_counts: float = 1.0
-) -> Float[np.ndarray, "state action"]:
+) -> PerAction:
     r"""Return the policy that was demonstrated, state by state.
 
     .. math:: \hat\pi(a \mid s) = \frac{n(s, a) + \alpha / A(s)}{\sum_{a'} n(s, a') + \alpha}
@@ -196,9 +196,7 @@ def _answered(mdp: MDP, states: np.ndarray, answers: np.ndarray) -> PerAction:
 
 
 @checked
-def cliff(
-    *, depth: int = 6, num_actions: int = 3, discount: float = 0.95
-) -> tuple[MDP, Float[np.ndarray, "state action"]]:
+def cliff(*, depth: int = 6, num_actions: int = 3, discount: float = 0.95) -> tuple[MDP, PerAction]:
     r"""Make a process in which one mistake costs all that is to come, and its best policy.
 
     On the road the right action stays on it, and any other falls off it, one step down. Below, the

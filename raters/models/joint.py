@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import jax
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -20,7 +21,6 @@ from raters.errors import refuse
 from raters.errors.validation import nearest
 from raters.judgements.together import Together, axis_name, check_part_name
 from raters.model import (
-    Exchange,
     Fit,
     Model,
     Permute,
@@ -32,8 +32,10 @@ from raters.model import (
     moved_sites,
     references_of,
 )
+from raters.models.base import worded
 
-Sites = Mapping[str, Mapping[str, Any]]
+OfPart = Mapping[str, Any]
+Sites = Mapping[str, OfPart]
 # Sites of the parts that are one, or tied: (part, site) of each, in the order of the parts.
 Group = tuple[tuple[str, str], ...]
 # Values of shared sites, and scores of tied ones, so far: by (part, site).
@@ -148,9 +150,7 @@ class JointModel(Model[Together]):
         """Name of the correlation of tied sites."""
         return f"{_title(group)}_correlation"
 
-    def in_part(
-        self, values: Values, part: str, sites: Mapping[str, Any], batch_ndim: int = 0
-    ) -> Values:
+    def in_part(self, values: Values, part: str, sites: OfPart, batch_ndim: int = 0) -> Values:
         """Values of the sites of a part, of those of the joint model."""
         own = {site: values[self.site_name(part, site)] for site in sites}
         return {
@@ -161,17 +161,10 @@ class JointModel(Model[Together]):
     def named(self, part: str, symmetry: Any) -> Any:
         """A symmetry of a part with the names that the joint model has for its sites."""
 
-        def of(value: Any, field: str) -> Any:
-            if field in ("axis", "column") or value is None:
-                return value
-            if isinstance(value, str):
-                return self.site_name(part, value)
-            if field == "exchanged" or (field == "sites" and isinstance(symmetry, Exchange)):
-                return tuple((self.site_name(part, site), extra) for site, extra in value)
-            return tuple(self.site_name(part, site) for site in value)
+        def named(leaf: Any) -> Any:
+            return self.site_name(part, leaf) if isinstance(leaf, str) else leaf
 
-        fields = {one.name: getattr(symmetry, one.name) for one in dataclasses.fields(symmetry)}
-        return type(symmetry)(**{name: of(value, name) for name, value in fields.items()})
+        return type(symmetry)(**jax.tree.map(named, vars(symmetry)))
 
     # ---------------------------------------------------------------- the model
 
@@ -228,10 +221,7 @@ class JointModel(Model[Together]):
             if (reason := model.why_not(data.part(name))) is not None:
                 return f"part {name!r}: {reason}"
             if any(isinstance(one, Permute) for one in model.symmetries):
-                return (
-                    f"part {name!r}: {model!r} has types whose numbering has no meaning, which only"
-                    " a fit of its own puts in order; take one type, or fit it by itself"
-                )
+                return worded("of_types", part=name, model=repr(model))
         return None
 
     def warnings(self, data: Together, fit: Fit | None = None) -> tuple[str, ...]:
@@ -295,13 +285,9 @@ def _check_site(parameter: str, part: str, site: str, sites: Mapping[str, Any]) 
         return
     # Looser, and 'coefficient' would be offered for a competence that another part has.
     near = nearest(site, sites, least=0.8) or next(iter(sites))
-    refuse(
-        parameter,
-        site,
-        f"is no site of part {part!r}",
-        f"it has {', '.join(map(repr, sites))}; a mapping gives the name in each part",
-        instead=f"{parameter}=[{{{part!r}: {near!r}, ...}}]",
-    )
+    expected = f"it has {', '.join(map(repr, sites))}; a mapping gives the name in each part"
+    such = f"{parameter}=[{{{part!r}: {near!r}, ...}}]"
+    refuse(parameter, site, f"is no site of part {part!r}", expected, instead=such)
 
 
 def _axes(data: Together, part: str, site: Any) -> tuple[str, ...]:
@@ -349,9 +335,7 @@ def _check_tied(group: Group, data: Together, sites: Sites) -> None:
 class PartOf(handlers.scope):  # type: ignore[misc]
     """Effect handler that runs the program of a part within a joint model."""
 
-    def __init__(
-        self, model: Any, part: str, correlation: Mapping[Group, Any], drawn: Drawn
-    ) -> None:
+    def __init__(self, model: Any, part: str, correlation: dict[Group, Any], drawn: Drawn) -> None:
         super().__init__(prefix=part, divider=".")
         self.model, self.part, self.correlation, self.drawn = model, part, correlation, drawn
 
@@ -362,21 +346,18 @@ class PartOf(handlers.scope):  # type: ignore[misc]
         if name is None or msg["type"] != "sample":
             return
         msg["name"] = self.model.site_name(self.part, name)
-        msg["infer"] = _renamed(msg["infer"], f"{self.part}.")
+        axes = [f"{self.part}.{axis}" for axis in msg["infer"].get("event_dims", ())]
+        msg["infer"] = msg["infer"] | {"event_dims": axes}
         for group in self.model.shared:
             if (self.part, name) in group and (value := self.drawn.get(group[0])) is not None:
                 msg["value"] = value.reshape(msg["fn"].shape())
                 msg["stop"] = msg["given"] = True  # No handler outside sees the site again.
         for group, correlation in self.correlation.items():
             if (self.part, name) in group:
-                self._tie(msg, name, group, correlation)
-
-    def _tie(self, msg: dict[str, Any], name: str, group: Group, correlation: Any) -> None:
-        """Let a site depend on the scores of those before it."""
-        before = [self.drawn[member] for member in group if member in self.drawn]
-        msg["tied"] = ((self.part, name), msg["fn"])
-        if before:
-            msg["fn"] = Correlated(msg["fn"], *given_scores(before, correlation))
+                before = [self.drawn[member] for member in group if member in self.drawn]
+                msg["tied"] = ((self.part, name), msg["fn"])
+                if before:
+                    msg["fn"] = Correlated(msg["fn"], *given_scores(before, correlation))
 
     def postprocess_message(self, msg: dict[str, Any]) -> None:
         """Keep the values of shared sites, and the scores of tied ones."""
@@ -391,23 +372,10 @@ class PartOf(handlers.scope):  # type: ignore[misc]
                 self.drawn[group[0]] = msg["value"]
 
 
-def _renamed(infer: dict[str, Any], prefix: str) -> dict[str, Any]:
-    """Facts that a site declares, with axes of the part."""
-    infer = dict(infer)
-    for key in ("unit", "latent_class"):
-        if key in infer:
-            infer[key] = prefix + str(infer[key])
-    if "event_dims" in infer:
-        infer["event_dims"] = [prefix + axis for axis in infer["event_dims"]]
-    return infer
-
-
 # ---------------------------------------------------------------- symmetries of all parts
 
 
-def _completed(
-    symmetry: Any, part: str, own: dict[str, list[Any]], shared: dict[str, set[str]]
-) -> Any:
+def _completed(symmetry: Any, part: str, own: dict[str, Any], shared: dict[str, set[str]]) -> Any:
     """A symmetry with what other parts move along; None where one of them does not."""
     done, whole = {part}, symmetry
     while True:

@@ -24,6 +24,7 @@ from raters.distributions.correlated import unwrapped
 from raters.errors import PACKAGE, DataError, DataWarning, SettingError, refuse
 from raters.judgements.arguments import Arguments, Fixed
 from raters.model import Model, Values
+from raters.models.base import worded
 from raters.program import skeleton
 from raters.program.functions import FUNCTIONS, function_name
 
@@ -125,12 +126,9 @@ class NumpyroModel(Model[Arguments]):
             lengths[self.outcome] = len(raw.outcomes)
         sizes = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
         first = str(error).split("\n", 1)[0][:200]
-        return DataError(
-            f"{self.title} cannot be run on these data: {type(error).__name__}: {first}"
-            f" (lengths of the arrays: {sizes or 'none'}); arrays of rows have the length of"
-            f" {self.outcome!r}, and codes of groups count from 0",
-            parameter="data",
-        )
+        numbers = {"kind": type(error).__name__, "first": first, "sizes": sizes}
+        said = worded("cannot_run", title=self.title, outcome=self.outcome, **numbers)
+        return DataError(said, parameter="data")
 
     def _with_facts(self, raw: Arguments, like: Arguments | None) -> Arguments:
         """Find the observed site, and what the outcomes can be."""
@@ -173,12 +171,8 @@ class NumpyroModel(Model[Arguments]):
             value = wrong.item() if wrong.size == 1 else wrong.tolist()
             refuse(self.outcome, value, problem, expected, error=DataError)
         if message := beyond.get():
-            warnings.warn(
-                f"{self.title}: {message.split('. ')[0].strip('. ')}; JAX reads another entry"
-                " instead. Codes of groups count from 0, and each has an entry",
-                DataWarning,
-                skip_file_prefixes=PACKAGE,
-            )
+            said = worded("beyond", title=self.title, message=message.split(". ")[0].strip(". "))
+            warnings.warn(said, DataWarning, skip_file_prefixes=PACKAGE)
         return raw
 
     def _check_plates(self, sites: dict[str, Any]) -> None:
@@ -186,16 +180,10 @@ class NumpyroModel(Model[Arguments]):
         for site in sites.values():
             if site["type"] != "plate":
                 continue
-            if site["name"] in ("chain", "draw"):
-                raise SettingError(
-                    f"{self.title} has a plate {site['name']!r}, which is an axis of the draws of"
-                    " every result; give the plate another name"
-                )
-            if site["args"][1] not in (None, site["args"][0]):
-                raise SettingError(
-                    f"{self.title} draws a subsample in the plate {site['name']!r}; leave"
-                    " subsample_size out, as fits read all rows"
-                )
+            of_draws = site["name"] in ("chain", "draw")
+            if of_draws or site["args"][1] not in (None, site["args"][0]):
+                problem = "axis_of_draws" if of_draws else "subsample"
+                raise SettingError(worded(problem, title=self.title, plate=site["name"]))
 
     def _observed_site(
         self, raw: Arguments, sites: dict[str, Any], like: Arguments | None
@@ -204,20 +192,16 @@ class NumpyroModel(Model[Arguments]):
         samples = {name: one for name, one in sites.items() if one["type"] == "sample"}
         if like is not None and raw.site:
             if self.outcome not in samples:  # as `generate` calls it
-                raise SettingError(
-                    f"{self.title} has no site {raw.site!r} on these data; it has {list(sites)}"
-                )
+                numbers = {"site": raw.site, "sites": list(sites)}
+                raise SettingError(worded("other_site", title=self.title, **numbers))
             return dict(samples[self.outcome], name=raw.site)
         observed = {name: one for name, one in samples.items() if one["is_observed"]}
         if len(observed) != 1 or (self.outcome in sites and self.outcome not in observed):
             names = ", ".join(map(repr, observed)) or "nothing"
-            refuse(
-                "observed",
-                self.outcome,
-                f"is given, and {self.title} observes {names}",
-                "one site observes this argument, and no other site has its name",
-                instead=f'numpyro.sample("obs", ..., obs={self.outcome})',
-            )
+            problem = f"is given, and {self.title} observes {names}"
+            expected = "one site observes this argument, and no other site has its name"
+            such = f'numpyro.sample("obs", ..., obs={self.outcome})'
+            refuse("observed", self.outcome, problem, expected, instead=such)
         return next(iter(observed.values()))
 
     def start(self, data: Arguments) -> Values:
@@ -226,13 +210,8 @@ class NumpyroModel(Model[Arguments]):
     def why_not(self, data: Arguments) -> str | None:
         kinds: dict[str, Any] = {}
         jax.eval_shape(lambda data: kinds.update(skeleton(self, data)), data)
-        if params := [name for name, one in kinds.items() if one["type"] == "param"]:
-            return (
-                f"{self.title} has parameters without a prior"
-                f" ({', '.join(map(repr, params))}); write numpyro.sample with a prior instead of"
-                " numpyro.param"
-            )
-        return None
+        params = ", ".join(repr(name) for name, one in kinds.items() if one["type"] == "param")
+        return worded("parameters", title=self.title, names=params) if params else None
 
 
 def numpyro_model(function: Callable[..., Any], observed: str) -> NumpyroModel:
@@ -432,11 +411,8 @@ def _largest(fn: dist.Distribution) -> Any:
         return 1
     if isinstance(fn, (dist.BinomialLogits, dist.BinomialProbs)):
         return jnp.max(jnp.asarray(fn.total_count), initial=0)
-    if isinstance(fn, dist.CategoricalLogits):
-        return int(fn.logits.shape[-1]) - 1
-    if isinstance(fn, dist.CategoricalProbs):
-        return int(fn.probs.shape[-1]) - 1
-    return -1
+    categorical = isinstance(fn, (dist.CategoricalLogits, dist.CategoricalProbs))
+    return int(fn.support.upper_bound) if categorical else -1
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -6,7 +6,6 @@ import abc
 from typing import Any, ClassVar
 
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
@@ -14,9 +13,8 @@ from raters.distributions import GroupedMixture
 from raters.errors import refuse
 from raters.judgements.base import Judgements
 from raters.model import Fit, Sign, Symmetry, Values
-from raters.models.mirror import open_mirror
-from raters.models.settings import CheckedModel
-from raters.terms.base import Term
+from raters.models.base import CheckedModel, open_mirror
+from raters.terms.base import Term, sampled
 from raters.terms.types import Mixed, separation_warnings
 
 
@@ -59,12 +57,10 @@ class TermModel[Data: Judgements](CheckedModel[Data]):
         self, weight: Float[Array, " type"], rows: dist.Distribution, given: Any, data: Any
     ) -> None:
         """Sample the observed site, with the type of each annotator summed out."""
-        with numpyro.plate("annotator", data.num_annotators):
-            types = dist.Categorical(probs=weight)
-            mixture = GroupedMixture(types, rows, data.annotator, data.num_annotators)
-            names = self.types.names
-            facts = {"unit": "annotator", "latent_class": "type", "class_names": names}
-            numpyro.sample(self.observed, mixture, obs=given, infer=facts)
+        types, number = dist.Categorical(probs=weight), data.num_annotators
+        mixture = GroupedMixture(types, rows, data.annotator, number)
+        facts = {"unit": "annotator", "latent_class": "type", "class_names": self.types.names}
+        sampled(self.observed, mixture, obs=given, infer=facts, annotator=number)
 
     def start(self, data: Data) -> Values:
         return self.predictor.start(data)

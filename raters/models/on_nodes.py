@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
@@ -17,7 +16,8 @@ from raters.distributions.rows import Repeated, Tabulated
 from raters.judgements.base import Judgements
 from raters.judgements.grouped import Patterns
 from raters.model import Marginal, Model, Values
-from raters.models.settings import CheckedModel
+from raters.models.base import CheckedModel, worded
+from raters.terms.base import sampled
 
 Nodes = Float[Array, " node"]
 # Rows of patterns, and how often each came.
@@ -79,14 +79,12 @@ class OnScale[Data: Judgements](Integrable[Data]):
     def generate(self, data: Data) -> None:
         site, axis, other = self.integrated
         number, num_others = (len(data.coords[name]) for name in (axis, other))
-        with numpyro.plate(axis, number):
-            value = numpyro.sample(site, dist.Normal(0.0, 1.0))
+        value = sampled(site, dist.Normal(0.0, 1.0), **{axis: number})
         num_levels = len(data.answers())
         sites = self.sample_others(num_others, num_levels)
         answer = self.answers_at(value[data.codes(axis)], data.codes(other), sites, num_levels)
-        with numpyro.plate("row", data.num_rows):
-            given = getattr(data, data.answer)
-            numpyro.sample(self.observed, Repeated(answer, data.count), obs=given)
+        given = getattr(data, data.answer)
+        sampled(self.observed, Repeated(answer, data.count), obs=given, row=data.num_rows)
 
     def rows_at(self, node: Nodes, sites: Values, data: Patterns) -> Rows:
         shape = (data.num_facets, len(node))
@@ -118,29 +116,19 @@ class OnNodes(Model[Patterns]):
         sites = self.model.sample_others(data.num_facets, data.num_answers)
         node = jnp.linspace(-_REACH, _REACH, self.nodes)
         rows, count = self.model.rows_at(node, sites, data)
-        with numpyro.plate("pattern", data.num_units):
-            mixture = GroupedMixture(
-                dist.Categorical(logits=-(node**2) / 2),
-                rows,
-                data.group,
-                data.num_units,
-                count,
-                repeats=data.repeats,
-            )
-            other = self.model.integrated[2]
-            facts = {"unit": "pattern", "latent_class": "node", "cell": other}
-            numpyro.sample("given", mixture, obs=data.given, infer=facts)
+        normal, number = dist.Categorical(logits=-(node**2) / 2), data.num_units
+        of_patterns = data.group, number, count
+        mixture = GroupedMixture(normal, rows, *of_patterns, repeats=data.repeats)
+        facts = {"unit": "pattern", "latent_class": "node", "cell": self.model.integrated[2]}
+        sampled("given", mixture, obs=data.given, infer=facts, pattern=number)
 
     def start(self, data: Patterns) -> Values:
         return self.model.start_others(data)
 
     def why_not(self, data: Patterns) -> str | None:
-        if (cells := data.num_rows * self.nodes) <= self.model.most_cells:
-            return None
-        return (
-            f"PGEM integrates on {self.nodes} nodes, and {data.num_rows:,} rows on so many are"
-            f" {cells:,} numbers (at most {self.model.most_cells:,}); use NUTS or SVI"
-        )
+        nodes, rows, most = self.nodes, data.num_rows, self.model.most_cells
+        few = rows * nodes <= most
+        return None if few else worded("many_cells", nodes=nodes, rows=rows, most=most)
 
 
 def number_at(distance: float) -> int:

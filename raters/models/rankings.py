@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import jax.numpy as jnp
-import numpyro
 from jaxtyping import Array, Float
 
 from raters.distributions.choices import Orders, each, of_offered
@@ -17,6 +16,7 @@ from raters.judgements.rankings import Rankings
 from raters.model import Values
 from raters.models.of_terms import TermModel
 from raters.terms import Competence, Term
+from raters.terms.base import sampled
 from raters.terms.competence import Range, Width
 from raters.terms.ties import sample_by_size, start_by_size, why_not_equal
 from raters.terms.worths import Worths, WorthTypes
@@ -49,8 +49,7 @@ class RankingModel(TermModel[Rankings]):
             who = jnp.broadcast_to(jnp.asarray(data.annotator)[:, None], data.offered.shape)
             utility = self.predictor.sample(dataclasses.replace(data, annotator=who))
             order = orders(utility, data, sample_by_size(data))
-            with numpyro.plate("ranking", data.num_rows):
-                numpyro.sample("place", order, obs=data.place)
+            sampled("place", order, obs=data.place, ranking=data.num_rows)
         else:
             weight = self.types.sample_weight()
             order = orders(self.predictor.sample(data), data)

@@ -15,9 +15,9 @@ from raters.distributions.normals import NormalLevel
 from raters.errors import Reason
 from raters.judgements.answers import MOST_LEVELS, Ratings
 from raters.model import Fit, Sign, Symmetry, Values
-from raters.models.mirror import open_mirror
+from raters.models.base import open_mirror, worded
 from raters.models.on_nodes import OnScale
-from raters.terms.base import sample_vectors
+from raters.terms.base import sample_vectors, sampled
 from raters.terms.competence import sample_competence
 
 __all__ = ["FineScale", "ManyFacet"]
@@ -39,12 +39,8 @@ class FacetModel(OnScale[Ratings]):
         return (Sign(("reward", "competence")),) if self.competence == "signed" else ()
 
     def data_warnings(self, data: Ratings) -> tuple[str, ...]:
-        if len(np.unique(np.asarray(data.annotator))) > 1:
-            return ()
-        return (
-            "all ratings are by one annotator, whose competence and severity cannot be told from"
-            " what all annotators share; name the column that says who rated",
-        )
+        several = len(np.unique(np.asarray(data.annotator))) > 1
+        return () if several else (worded("one_rater"),)
 
     def fit_warnings(self, data: Ratings, fit: Fit) -> tuple[str, ...]:
         if self.competence != "signed":
@@ -121,15 +117,11 @@ class ManyFacet(FacetModel):
             "discrimination": numpyro.sample("discrimination", dist.LogNormal(0, 1)),
             "competence": sample_competence(self.competence, 1.0, number),
         }
-        with numpyro.plate("annotator", number):
-            sites["severity"] = numpyro.sample("severity", dist.Normal(0.0, 1.0))
-        with numpyro.plate("step", size):
-            sites["threshold"] = numpyro.sample("threshold", dist.Normal(0.0, 3.0))
+        sites["severity"] = sampled("severity", dist.Normal(0.0, 1.0), annotator=number)
+        sites["threshold"] = sampled("threshold", dist.Normal(0.0, 3.0), step=size)
         if self.thresholds == "own":
-            deviation = sample_vectors(
-                "threshold_deviation", 0.5, ("annotator", number), ("step", size)
-            )
-            sites["threshold_deviation"] = deviation
+            axes, name = (("annotator", number), ("step", size)), "threshold_deviation"
+            sites[name] = sample_vectors(name, 0.5, *axes)
         return sites
 
     def answers_at(
@@ -152,9 +144,8 @@ class ManyFacet(FacetModel):
             "severity": np.zeros(number),
             "threshold": np.log(used[:-1] / used[1:]),
         }
-        return start | (
-            {"threshold_deviation": np.zeros((number, size))} if self.thresholds == "own" else {}
-        )
+        own = {"threshold_deviation": np.zeros((number, size))}
+        return start | (own if self.thresholds == "own" else {})
 
 
 def _cumulated(sites: Values, num_annotators: int) -> Float[Array, "annotator level"]:
@@ -226,8 +217,8 @@ class FineScale(FacetModel):
         severity = dist.Normal(0.0, spread["severity_spread"])
         precision = dist.LogNormal(middle, spread["precision_spread"])
         with numpyro.plate("annotator", number):
-            sites["severity"] = numpyro.sample("severity", severity)
-            sites["precision"] = numpyro.sample("precision", precision)
+            sites["severity"] = sampled("severity", severity)
+            sites["precision"] = sampled("precision", precision)
         return sites
 
     def answers_at(

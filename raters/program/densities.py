@@ -13,6 +13,7 @@ import numpyro.distributions as dist
 
 from raters.distributions import GroupedMixture, RowMixture
 from raters.errors import SettingError
+from raters.errors.words import words_of
 from raters.model import Model, Values
 from raters.program.traces import observed_sites, trace
 
@@ -126,11 +127,8 @@ def answer_probs(model: Model[Any], questions: Any, values: Values) -> jax.Array
         site = trace(model, questions.all_answered(outcome), values)[model.observed]
         each = row_log_probs(site["fn"], site["value"])
         if len(each) != rows:
-            raise SettingError(
-                f"{model.title} has {len(each)} densities for {rows} rows, so that the"
-                " answer to one question has no probability of its own, as predictions and scores"
-                " need; let the observed distribution have one density for each row"
-            )
+            numbers = {"title": model.title, "number": len(each), "rows": rows}
+            raise SettingError(words_of("raters.program")("no_row_probs", **numbers))
         return each
 
     return jnp.exp(jax.vmap(of)(outcomes)).transpose(2, 0, 1)

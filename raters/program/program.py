@@ -19,6 +19,7 @@ from numpyro.distributions import constraints
 from raters.distributions import GroupedMixture, RowMixture
 from raters.errors import BackendError, RatersError, SettingError, public_name, refuse
 from raters.errors.validation import instance
+from raters.errors.words import words_of
 from raters.judgements.base import Judgements
 from raters.judgements.names import plural
 from raters.judgements.together import Together, axis_name, check_names, parts_of
@@ -26,6 +27,8 @@ from raters.model import Model, axis_names_of
 from raters.program.placing import placed
 from raters.program.traces import inputs_of, models_of, observed_sites, skeleton
 from raters.program.values import SAMPLE
+
+worded = words_of("raters.program")
 
 
 class Site(NamedTuple):
@@ -141,7 +144,8 @@ class Program[Data: Judgements]:
                 raise
             if reason := self.model.why_not(self.data):
                 raise BackendError(reason) from error
-            raise SettingError(f"the program of {self.model!r} cannot be run: {error}") from error
+            said = worded("not_run", model=repr(self.model), error=error)
+            raise SettingError(said) from error
         if _is_traced([site.support for site in reading.sites.values()]):
             # A bound that the program computes is a number.
             return _reading(self.model, data)[0]
@@ -188,21 +192,16 @@ class Program[Data: Judgements]:
         It is declared as ``infer={"latent_class": ...}`` of the observed site, whose distribution
         is then a `raters.distributions.GroupedMixture`.
         """
+        title = self.model.title
         if (name := self._read.latent_class) is None:
             if self._read.num_classes is not None:
-                raise SettingError(
-                    f"{self.model.title} sums a class out of {self.model.observed!r} and"
-                    " does not name it; pass infer={'unit': axis of the groups, 'latent_class':"
-                    " axis of the classes} to numpyro.sample"
-                )
+                raise SettingError(worded("unnamed_class", title=title, site=self.model.observed))
             return None
         assert self._read.num_classes is not None
         number, names = self._read.num_classes, self._read.class_names
         if names and len(names) != number:
-            raise SettingError(
-                f"{self.model.title} names {len(names)} classes {names} of {name!r}, and"
-                f" sums {number} out; name each of them"
-            )
+            numbers = {"names": names, "axis": name, "number": number}
+            raise SettingError(worded("other_classes", title=title, **numbers))
         return LatentClass(self.unit, name, number, names or tuple(range(number)))
 
     @property
@@ -261,7 +260,7 @@ class _Reading(NamedTuple):
     distribution: type[dist.Distribution]
     class_names: tuple[str, ...]
     deterministic: dict[str, tuple[str, ...]]
-    of_rows: bool
+    of_rows: bool = False
 
 
 def _viewed[Data](data: Data) -> Data:
@@ -282,9 +281,7 @@ def _reading_of_parts(model: Model[Any], data: Together) -> _Reading:
     for name in observed_sites(model):
         del sites[name]
     observed = Site((), (), constraints.dependent, "")
-    return _Reading(
-        sites, observed, "part", None, None, dist.Distribution, (), deterministic, of_rows=False
-    )
+    return _Reading(sites, observed, "part", None, None, dist.Distribution, (), deterministic)
 
 
 def _collected(
@@ -321,11 +318,7 @@ def _traced(model: Model[Any], data: Any) -> _Reading:
 
     program = jax.make_jaxpr(density)(np.asarray(data.count, np.float32)).jaxpr
     if not inputs_of(program, 0):
-        raise SettingError(
-            f"{model.title} does not use `count`, the number of judgements that each row"
-            " stands for; let the log density be `count` times that of one judgement, as"
-            " raters.distributions.Repeated(distribution, data.count) does"
-        )
+        raise SettingError(worded("unused_count", title=model.title))
     reading = readings[0]
     if _is_traced(reading.observed.support):  # by the count, as that of a binomial is
         return reading._replace(observed=reading.observed._replace(support=constraints.dependent))
@@ -346,24 +339,16 @@ def _reading(model: Model[Any], data: Any) -> tuple[_Reading, dict[str, Any]]:
     sites, deterministic = _collected(full, {})
     site, observed = full[model.observed], sites.pop(model.observed)
     plates = sorted(site["cond_indep_stack"], key=lambda frame: frame.dim)
-    unit = site["infer"].get("unit") or (plates[-1].name if plates else None)
-    named, fn, num_classes = site["infer"].get("latent_class"), site["fn"], None
+    declared, fn, num_classes = site["infer"], site["fn"], None
+    unit = declared.get("unit") or (plates[-1].name if plates else None)
+    named = declared.get("latent_class")
     of_rows = isinstance(fn, RowMixture)
     if not of_rows and (named is not None or isinstance(fn, GroupedMixture)):
         num_classes = int(fn.component_distribution.batch_shape[-1])
     one = fn.component_distribution if isinstance(fn, GroupedMixture) else fn
-    reading = _Reading(
-        sites,
-        observed,
-        None if unit is None else str(unit),
-        None if named is None else str(named),
-        num_classes,
-        type(one),
-        tuple(site["infer"].get("class_names", ())),
-        deterministic,
-        of_rows,
-    )
-    return reading, site
+    unit, named = (None if name is None else str(name) for name in (unit, named))
+    classes = named, num_classes, type(one), tuple(declared.get("class_names", ()))
+    return _Reading(sites, observed, unit, *classes, deterministic, of_rows), site
 
 
 def _check_sites(model: Model[Any], sites: dict[str, Any], data: Any) -> None:
@@ -371,33 +356,25 @@ def _check_sites(model: Model[Any], sites: dict[str, Any], data: Any) -> None:
     row or unit, and no site that is scaled, discrete, or in the plate of the rows."""
     rows = None if data.row in data.names else data.row
     if model.observed not in sites:
-        what = f"no site {model.observed!r}, which its data call observed; it has {list(sites)}"
-        raise SettingError(f"{model.title} has {what}")
+        numbers = {"site": model.observed, "sites": list(sites)}
+        raise SettingError(worded("not_observed", title=model.title, **numbers))
     site = sites[model.observed]
     latent = [one for one in sites.values() if one["type"] == "sample" and one is not site]
     wrong = {
-        "has observed sites or factors {} which no back-end would see; let the distribution of the"
-        " observed site have their density": [
+        "more_observed": [
             one for one in sites.values() if one.get("is_observed") and one is not site
         ],
-        "scales the density of {} which not every back-end would see; let the distribution have it,"
-        " as raters.distributions.Repeated(distribution, count) does": [
-            one for one in (site, *latent) if one["scale"] is not None
-        ],
-        "has discrete latent sites {} which no back-end draws; sum them out with"
-        " raters.distributions.GroupedMixture": [
-            one for one in latent if one["fn"].support.is_discrete
-        ],
-        f"has latent sites {{}} in the plate {rows!r} of the judgements, which has no names; sum"
-        " them out of the distribution of the answer": [
+        "scaled": [one for one in (site, *latent) if one["scale"] is not None],
+        "discrete": [one for one in latent if one["fn"].support.is_discrete],
+        "of_rows": [
             one for one in latent if rows in {frame.name for frame in one["cond_indep_stack"]}
         ],
     }
     _check_observed(model.title, site, data)
     for problem, found in wrong.items():
         if found:
-            names = f"{[one['name'] for one in found]},"
-            raise SettingError(f"{model.title} {problem.format(names)}")
+            names = [one["name"] for one in found]
+            raise SettingError(worded(problem, title=model.title, sites=names, plate=rows))
 
 
 def _check_observed(name: str, site: dict[str, Any], data: Any) -> None:
@@ -406,20 +383,13 @@ def _check_observed(name: str, site: dict[str, Any], data: Any) -> None:
     sizes = {data.row: data.num_rows, data.unit: data.num_units}
     inner = {frame.name: frame.size for frame in site["cond_indep_stack"] if frame.dim == -1}
     if not mixed and not any(sizes.get(plate) == size for plate, size in inner.items()):
-        found = ", ".join(f"{plate!r} of {size}" for plate, size in inner.items()) or "no plate"
-        raise SettingError(
-            f"{name} has the observed site {site['name']!r} in {found}, on data with"
-            f" {data.num_rows} rows; write `with numpyro.plate({data.row!r}, data.num_rows):`"
-            " around it"
-        )
+        plates = ", ".join(f"{plate!r} of {size}" for plate, size in inner.items())
+        numbers = {"plates": plates, "rows": data.num_rows, "plate": data.row}
+        raise SettingError(worded("other_plate", title=name, site=site["name"], **numbers))
     fn = site["fn"].component_distribution if mixed else site["fn"]
     of_two = (dist.BernoulliLogits, dist.BernoulliProbs, dist.BinomialLogits, dist.BinomialProbs)
     if data.pair is not None and len(data.answers()) > 2 and isinstance(fn, of_two):
-        raise SettingError(
-            f"{name} observes votes for one of two sides, and these votes have ties as an answer of"
-            " their own; fit rt.BTL(ties='davidson'), pass votes.halved(), or observe"
-            " raters.distributions.ties.Davidson(logits, propensity, data.count)"
-        )
+        raise SettingError(worded("no_ties", title=name))
 
 
 def _of_one(support: constraints.Constraint) -> constraints.Constraint:

@@ -16,6 +16,7 @@ from raters.judgements.together import Together
 from raters.model import Model, Values
 from raters.program.whitening import white_name, whitened
 
+Keys = Key[Array, " draw"]
 # NumPyro has one stack of effect handlers for all threads, such as those of chains.
 _ONE_AT_A_TIME = RLock()
 
@@ -60,9 +61,7 @@ def _run(program: Callable[..., None], data: Any) -> dict[str, Any]:
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def prior_draws(
-    model: Model[Any], names: tuple[str, ...], data: Any, keys: Key[Array, " draw"]
-) -> Values:
+def prior_draws(model: Model[Any], names: tuple[str, ...], data: Any, keys: Keys) -> Values:
     """Values of these sites drawn from the prior, one for each key."""
 
     def draw(key: Key[Array, ""]) -> Values:

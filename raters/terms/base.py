@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+from contextlib import ExitStack
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -14,11 +16,14 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from raters.errors import Reason, refuse
+from raters.errors.words import words_of
 from raters.judgements.comparisons import Comparisons
 from raters.model import Scale, Sign, Symmetry, Values
 
 # Comparisons, or rankings; a term says which.
 Data = Any
+Axis = tuple[str, int]
+worded = words_of("raters.terms")
 
 # What a term needs of the data: which parameter is wrong without it, the problem, and the remedy.
 NEEDS = {
@@ -287,16 +292,29 @@ def by_type(data: Comparisons, number: int) -> Comparisons:
     return dataclasses.replace(data, **views)
 
 
-def sample_vectors(
-    site: str, scale: Any, plate: tuple[str, int], event: tuple[str, int]
-) -> Float[Array, "name entry"]:
+def sampled(
+    site: str,
+    prior: dist.Distribution,
+    *events: str,
+    obs: Any = None,
+    infer: Any = MappingProxyType({}),
+    **plates: int,
+) -> Array:
+    """Sample a site in plates, from the outermost to the innermost; `events` name the axes that its
+    distribution has beside them."""
+    with ExitStack() as stack:
+        for place, (axis, size) in enumerate(reversed(plates.items()), 1):
+            stack.enter_context(numpyro.plate(axis, size, dim=-place))
+        return numpyro.sample(site, prior, obs=obs, infer={"event_dims": [*events], **infer})
+
+
+def sample_vectors(site: str, scale: Any, plate: Axis, event: Axis) -> Float[Array, "name entry"]:
     """Sample a vector for each name of a plate, normal about 0.
 
     Its entries are an axis of the event: a plate has one place among the axes in all sites."""
     (axis, number), (entry, size) = plate, event
-    with numpyro.plate(axis, number):
-        normal = dist.Normal(0.0, scale).expand([number, size]).to_event(1)
-        return numpyro.sample(site, normal, infer={"event_dims": [entry]})
+    normal = dist.Normal(0.0, scale).expand([number, size]).to_event(1)
+    return sampled(site, normal, entry, **{axis: number})
 
 
 def sample_about_mean(
@@ -306,8 +324,7 @@ def sample_about_mean(
     learned."""
     centre = numpyro.sample(f"{site}_mean", mean)
     width = numpyro.sample(f"{site}_spread", spread)
-    with numpyro.plate("annotator", number):
-        return numpyro.sample(site, dist.Normal(centre, width))
+    return sampled(site, dist.Normal(centre, width), annotator=number)
 
 
 def gap(site: Any, data: Comparisons) -> Float[Array, " *row"]:

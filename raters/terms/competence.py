@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from raters.errors import refuse
 from raters.judgements.comparisons import Comparisons
 from raters.model import Values
-from raters.terms.base import Prepared, Term, sample_vectors
+from raters.terms.base import Prepared, Term, sample_vectors, sampled, worded
 
 # Where competences of annotators are from.
 Range = Literal["unit", "positive", "signed"]
@@ -66,27 +66,20 @@ class Competence(Prepared):
 
     def start(self, data: Comparisons) -> Values:
         start: Values = {"competence": jnp.full(data.num_annotators, 0.8)}
-        return start | (
-            {"competence_spread": jnp.asarray(self.median)} if self.fixed is None else {}
-        )
+        learned = {"competence_spread": jnp.asarray(self.median)}
+        return start | (learned if self.fixed is None else {})
 
     def warnings(self, data: Comparisons) -> tuple[str, ...]:
         """Warn of a single annotator, whose competence is confounded with the reward scale."""
         if len(set(data.annotator.tolist())) > 1:
             return ()
-        return (
-            f"all {data.row}s are by one annotator, whose competence cannot be told from the scale"
-            " of what it multiplies; name the column that says who judged, or fit a model without"
-            " competences",
-        )
+        return (worded("one_competence", row=data.row),)
 
 
 def sample_competence(range: str, spread: Any, number: int) -> Float[Array, " annotator"]:
     """Sample a competence for each annotator, normal about 1 within its range."""
-    with numpyro.plate("annotator", number):
-        return numpyro.sample(
-            "competence", dist.TruncatedNormal(1.0, spread, low=LOW[range], high=HIGH[range])
-        )
+    prior = dist.TruncatedNormal(1.0, spread, low=LOW[range], high=HIGH[range])
+    return sampled("competence", prior, annotator=number)
 
 
 @dataclass(frozen=True)
@@ -147,8 +140,7 @@ class Groups(OfColumn):
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
         spread = numpyro.sample(*self.scales, dist.LogNormal(jnp.log(0.5), 1.0))
         effects = dist.Normal(0.0, spread).expand([len(data.levels(self.column))]).to_event(1)
-        effect = numpyro.sample(*self.linear, effects, infer={"event_dims": [self.column]})
-        return effect[jnp.asarray(data.column(self.column))]
+        return sampled(*self.linear, effects, self.column)[jnp.asarray(data.column(self.column))]
 
     def start(self, data: Comparisons) -> Values:
         effect = jnp.zeros(len(data.levels(self.column)))

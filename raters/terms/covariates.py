@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
@@ -14,7 +14,7 @@ from raters.judgements.comparisons import Comparisons
 from raters.judgements.connection import free_share
 from raters.judgements.names import shorten
 from raters.model import Values
-from raters.terms.base import Term
+from raters.terms.base import Term, sampled, worded
 
 # Standard deviations of features this many times apart do not share one prior scale.
 _UNLIKE = 30
@@ -33,8 +33,8 @@ class Covariates(Term):
     reference = "li2024style"
 
     def sample(self, data: Comparisons) -> Float[Array, " *row"]:
-        with numpyro.plate("feature", len(data.feature_names)):
-            coefficient = numpyro.sample("coefficient", dist.Normal(0.0, 1.0))
+        number = len(data.feature_names)
+        coefficient: Any = sampled("coefficient", dist.Normal(0.0, 1.0), feature=number)
         features, row = jnp.asarray(data.features), jnp.zeros(jnp.shape(data.first), int)
         # By an index for each row, and not as a product, of which a back-end would read a dense
         # design.
@@ -64,17 +64,12 @@ def unlike_features(data: Comparisons) -> tuple[str, ...]:
     spread = np.sqrt(np.mean(np.asarray(data.features, float) ** 2, 0))
     by_size = sorted(zip(spread, data.feature_names, strict=True), key=lambda pair: pair[0])
     if constant := [name for size, name in by_size if size == 0]:
-        messages.append(
-            f"{len(constant)} feature(s) never differ between the sides and keep their prior:"
-            f" {shorten(constant)}"
-        )
+        names = shorten(constant)
+        messages.append(worded("constant_features", number=len(constant), names=names))
     varying = by_size[len(constant) :]
     if varying and (ratio := varying[-1][0] / varying[0][0]) > _UNLIKE:
-        messages.append(
-            f"feature {varying[-1][1]!r} differs {ratio:,.0f} times as much between the sides as"
-            f" {varying[0][1]!r}, and one prior scale serves all coefficients; divide each feature"
-            " by its standard deviation first"
-        )
+        most, least = varying[-1][1], varying[0][1]
+        messages.append(worded("unlike_features", most=most, least=least, ratio=ratio))
     return tuple(messages)
 
 
@@ -89,9 +84,4 @@ def _of_items(data: Comparisons) -> tuple[str, ...]:
     ]
     if not same:
         return ()
-    return (
-        f"{len(same)} feature(s) are nearly the same in every comparison of an item"
-        f" ({shorten(same)}), so that rewards imitate them, and the prior alone divides what is"
-        " chosen between a coefficient and the rewards; leave them out, or give features of each"
-        " comparison",
-    )
+    return (worded("features_of_items", number=len(same), names=shorten(same)),)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.connection import MIXED_ORDER, order_share
 from raters.model import Values
-from raters.terms.base import Term, sample_about_mean
+from raters.terms.base import Term, sample_about_mean, worded
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,4 @@ class PositionBias(Term):
 
     def warnings(self, data: Comparisons) -> tuple[str, ...]:
         """Warn of pairs that were shown in one order, whose bias rewards can imitate."""
-        if order_share(data) >= MIXED_ORDER:
-            return ()
-        return (
-            "nearly all pairs were shown in one order, so that a position bias cannot be told from"
-            " the rewards, and the prior divides what is chosen between them; show pairs in random"
-            " order, or leave the bias out",
-        )
+        return () if order_share(data) >= MIXED_ORDER else (worded("one_order"),)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from raters.judgements.comparisons import Comparisons
 from raters.model import Shift, Values
-from raters.terms.base import Prepared, gap, spread_of
+from raters.terms.base import Prepared, gap, sampled, spread_of
 from raters.terms.covariates import regression, unlike_features
 
 
@@ -52,9 +52,7 @@ class Rewards(Scaled):
     symmetries = (Shift("reward"),)
 
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]:
-        with numpyro.plate("item", data.num_items):
-            reward = numpyro.sample("reward", dist.Normal(0.0, ready))
-        return gap(reward, data)
+        return gap(sampled("reward", dist.Normal(0.0, ready), item=data.num_items), data)
 
     def start(self, data: Comparisons) -> Values:
         return self.started(win_rates(data))
@@ -76,8 +74,8 @@ class LinearRewards(Scaled):
     scale: float | None = None
 
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]:
-        with numpyro.plate("feature", len(data.feature_names)):
-            coefficient = numpyro.sample("coefficient", dist.Normal(0.0, ready))
+        number = len(data.feature_names)
+        coefficient = sampled("coefficient", dist.Normal(0.0, ready), feature=number)
         return jnp.asarray(data.features) @ coefficient
 
     def start(self, data: Comparisons) -> Values:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from raters.judgements.comparisons import Comparisons
 from raters.model import Shift, Values
-from raters.terms.base import Term, sample_vectors
+from raters.terms.base import Term, sample_vectors, worded
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,4 @@ class Strata(Term):
         """Warn of a single stratum; `raters.fit` warns of strata that are not used."""
         if data.stratum is None or len(np.unique(np.asarray(data.stratum))) > 1:
             return ()
-        return (
-            "all votes are of one stratum, in which deviations cannot be told from the common"
-            " rewards; leave the strata out",
-        )
+        return (worded("one_stratum"),)

@@ -17,7 +17,7 @@ from scipy.special import expit
 from raters.errors import Reason
 from raters.judgements.comparisons import Comparisons
 from raters.model import Rotation, Shift, Values
-from raters.terms.base import Prepared, Term, sample_vectors
+from raters.terms.base import Prepared, Term, sample_vectors, sampled, worded
 from raters.terms.rewards import Rewards
 
 # Numbers of a draw from which on a warning says how much memory draws take.
@@ -65,9 +65,8 @@ class Tastes(Prepared):
             return numpyro.sample("taste_spread", dist.LogNormal(jnp.log(0.5), 1.0))
         median = numpyro.sample("taste_spread_median", dist.LogNormal(jnp.log(0.5), 1.0))
         scatter = numpyro.sample("taste_spread_scatter", dist.LogNormal(jnp.log(0.5), 0.5))
-        with numpyro.plate("annotator", data.num_annotators):
-            spread = numpyro.sample("taste_spread", dist.LogNormal(jnp.log(median), scatter))
-        return spread[:, None]
+        prior = dist.LogNormal(jnp.log(median), scatter)
+        return sampled("taste_spread", prior, annotator=data.num_annotators)[:, None]
 
     def finish(self, data: Comparisons, ready: Any) -> Float[Array, " *row"]:
         (common, taste), who = ready, data.annotator
@@ -85,13 +84,9 @@ class Tastes(Prepared):
         return start
 
     def warnings(self, data: Comparisons) -> tuple[str, ...]:
-        messages = without_tastes(data)
-        if (number := data.num_annotators * data.num_items) > _MANY:
-            messages += (
-                f"a draw holds {number:,} tastes, of {data.num_annotators:,} annotators for"
-                f" {data.num_items:,} items, and takes {8 * number / 1e6:,.0f} MB; ask for few"
-                " draws, such as rt.PGEM(draws=50)",
-            )
+        messages, annotators, items = without_tastes(data), data.num_annotators, data.num_items
+        if annotators * items > _MANY:
+            messages += (worded("many_tastes", annotators=annotators, items=items),)
         return messages
 
 
@@ -154,13 +149,8 @@ def without_tastes(data: Comparisons) -> tuple[str, ...]:
     """Warn of a single annotator, and of annotators with one vote each."""
     votes = np.asarray(data.judgements_by("annotator"))
     if (votes > 0).sum() < 2:
-        return (
-            "all votes are by one annotator, whose taste cannot be told from the rewards of"
-            " the crowd; name the column that says who voted, or fit rt.BTL()",
-        )
-    if votes.max() < 2:
-        return ("no annotator voted twice, so tastes cannot be told from chance; fit rt.BTL()",)
-    return ()
+        return (worded("one_taste"),)
+    return (worded("single_votes"),) if votes.max() < 2 else ()
 
 
 def components(table: scipy.sparse.csr_array, number: int) -> Float[np.ndarray, "person dimension"]:

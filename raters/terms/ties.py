@@ -17,7 +17,7 @@ from raters.judgements.comparisons import Comparisons
 from raters.judgements.counts import numbers_tied
 from raters.judgements.rankings import Rankings
 from raters.model import Values
-from raters.terms.base import sample_about_mean
+from raters.terms.base import sample_about_mean, sampled
 
 TieModel = Literal["davidson", "rao-kupper"]
 TiePropensity = Literal["shared", "annotator"]
@@ -76,7 +76,7 @@ def sample_by_size(data: Rankings) -> Float[Array, " size"] | None:
     if data.most_tied == 1:
         return None
     propensity = dist.Normal(0.0, _SCALE).expand([data.most_tied - 1]).to_event(1)
-    return numpyro.sample("tie_propensity", propensity, infer={"event_dims": ["tie_size"]})
+    return sampled("tie_propensity", propensity, "tie_size")
 
 
 def start_by_size(data: Rankings) -> Values:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 import scipy.sparse
 from jaxtyping import Array, Float, Int
@@ -20,10 +19,12 @@ from raters.errors import Reason
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.model import Permute, Shift, Symmetry, Values
-from raters.terms.base import Data, Term, spread_of
+from raters.terms.base import Data, Term, sampled, spread_of, worded
 from raters.terms.covariates import regression, unlike_features
 from raters.terms.rewards import Scaled, win_rates
 
+Codes = Int[np.ndarray, " annotator"]
+TypeProbs = Float[np.ndarray, "unit type"]
 Profiles = Float[np.ndarray, "annotator feature"]
 # Sign of the competence of each type.
 DIRECTIONS = {"competent": 1.0, "guesser": 0.0, "adversary": -1.0}
@@ -88,11 +89,9 @@ class Mixed(Scaled):
 
     def prepare(self, data: Data) -> Any:
         scale = super().prepare(data)
-        with (
-            numpyro.plate(self.axis, len(data.coords[self.axis]), dim=-2),
-            numpyro.plate("type", self.number, dim=-1),
-        ):
-            return numpyro.sample(*(self.linear or ()), dist.Normal(0.0, scale))
+        [site] = self.linear or ()
+        plates = {self.axis: len(data.coords[self.axis]), "type": self.number}
+        return sampled(site, dist.Normal(0.0, scale), **plates)
 
     @abc.abstractmethod
     def profiles(self, data: Data) -> Profiles:
@@ -176,16 +175,13 @@ class LinearTypes(Mixed):
 
 def sample_weight(concentration: Float[Array, " type"]) -> Float[Array, " type"]:
     """Sample the share of each type."""
-    prior = dist.Dirichlet(concentration)
-    return numpyro.sample("type_weight", prior, infer={"event_dims": ["type"]})
+    return sampled("type_weight", dist.Dirichlet(concentration), "type")
 
 
 # ---------------------------------------------------------------------- start
 
 
-def clusters(
-    profile: Profiles, num_types: int, rng: np.random.Generator, tries: int
-) -> Int[np.ndarray, " annotator"]:
+def clusters(profile: Profiles, num_types: int, rng: np.random.Generator, tries: int) -> Codes:
     """Assign a type to each annotator, by k-means of their profiles."""
     from scipy.cluster.vq import kmeans2
 
@@ -239,7 +235,7 @@ def item_design(data: Comparisons) -> scipy.sparse.csr_array:
     return design[:, np.argsort(-data.judgements_by("item"), kind="stable")[:_MOST_ITEMS]]
 
 
-def shares(cluster: Int[np.ndarray, " annotator"], num_types: int) -> Float[np.ndarray, " type"]:
+def shares(cluster: Codes, num_types: int) -> Float[np.ndarray, " type"]:
     """Return the share of each type, smoothed so that none is 0."""
     size = np.bincount(cluster, minlength=num_types) + 1.0
     return np.asarray(size / size.sum())
@@ -248,42 +244,24 @@ def shares(cluster: Int[np.ndarray, " annotator"], num_types: int) -> Float[np.n
 # ---------------------------------------------------------------------- warnings
 
 
-def data_warnings(
-    num_types: int, number: Int[np.ndarray, " annotator"], word: str = "vote"
-) -> tuple[str, ...]:
+def data_warnings(num_types: int, number: Codes, word: str = "vote") -> tuple[str, ...]:
     """Warn of annotators with one judgement, which says little of their type."""
     number = number[number > 0]
     single = int(np.sum(number == 1))
     if num_types == 1 or single == 0:
         return ()
-    if single == len(number):
-        return (
-            f"every annotator has a single {word}, which says next to nothing of who is of"
-            " which type, and of the types only what one set of rewards cannot fit, such as a"
-            " cycle. Ask each annotator several questions, or fit a single type",
-        )
-    return (
-        f"{single} of {len(number)} annotators have a single {word}, which says next to nothing"
-        " of their type; their responsibilities stay near the shares of the types",
-    )
+    return (worded("single_answers", single=single, annotators=len(number), word=word),)
 
 
-def empty_types(
-    responsibility: Float[np.ndarray, "unit type"] | None, unit: str
-) -> tuple[str, ...]:
+def empty_types(responsibility: TypeProbs | None, unit: str) -> tuple[str, ...]:
     """Warn of types without members."""
     size = np.ones(1) if responsibility is None else responsibility.sum(0)
     if not (empty := [f"type {code} ({size[code]:.2g})" for code in np.flatnonzero(size < 1)]):
         return ()
-    return (
-        f"{len(empty)} of {len(size)} types hold less than one {unit}: {', '.join(empty)}; what"
-        " their parameters say is the prior",
-    )
+    return (worded("empty_types", empty=empty, types=len(size), unit=unit),)
 
 
-def separation_warnings(
-    responsibility: Float[np.ndarray, "annotator type"] | None, word: str
-) -> tuple[str, ...]:
+def separation_warnings(responsibility: TypeProbs | None, word: str) -> tuple[str, ...]:
     """Warn of types without annotators, and of types that the judgements do not separate."""
     if responsibility is None or (num_types := responsibility.shape[1]) == 1:
         return ()
@@ -293,9 +271,5 @@ def separation_warnings(
     prior, posterior = entr(responsibility.mean(0)).sum(), entr(responsibility).sum(1).mean()
     if empty < num_types - 1 and prior - posterior < _LEAST_RESOLVED * prior:
         resolved = max(prior - posterior, 0.0) / prior
-        sentences.append(
-            f"types are not separated: the {word}s tell {resolved:.0%} of what there is to know"
-            f" about who is of which type. More {word}s by each annotator, or fewer types, would"
-            " tell them apart"
-        )
+        sentences.append(worded("alike_types", word=word, resolved=resolved))
     return tuple(sentences)

@@ -8,7 +8,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 import scipy.sparse
 from jaxtyping import Array, Float
@@ -17,6 +16,7 @@ from raters.distributions.choices import item_of
 from raters.judgements.counts import mean_ranks
 from raters.judgements.rankings import Rankings
 from raters.model import Shift, Symmetry, Values
+from raters.terms.base import sampled
 from raters.terms.rewards import Scaled
 from raters.terms.types import Mixed, data_warnings
 
@@ -36,8 +36,7 @@ class Worths(Scaled):
     symmetries = (Shift("worth"),)
 
     def finish(self, data: Rankings, ready: Any) -> Float[Array, "ranking position"]:
-        with numpyro.plate("item", data.num_items):
-            worth = numpyro.sample("worth", dist.Normal(0.0, ready))
+        worth = sampled("worth", dist.Normal(0.0, ready), item=data.num_items)
         return worth[item_of(data.offered)]
 
     def start(self, data: Rankings) -> Values:

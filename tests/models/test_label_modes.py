@@ -7,7 +7,7 @@ import pytest
 
 import raters as rt
 from raters.models.labels import _sites
-from raters.models.labels._mode import classes_at_mode
+from raters.models.labels.confusion import classes_at_mode
 
 CROWD, TRUTH = rt.datasets.label_crowd(60, 6, 5, 3, spammers=0.0, num_features=2, seed=0)
 

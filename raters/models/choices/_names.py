@@ -41,9 +41,7 @@ def inside(groups: Groups, data: Choices) -> Float[np.ndarray, "alternative grou
     return np.array([[float(name in group) for group in groups] for name in names])
 
 
-def why_not_groups(
-    parameter: str, groups: Groups, data: Choices, *, together: bool
-) -> Reason | None:
+def why_not_groups(parameter: str, groups: Groups, data: Choices, *, together: bool) -> str | None:
     """Explain a name that the choices do not have, or a group that makes no difference: no set
     offers two of its alternatives `together`, or one of them beside another alternative."""
     named = (name for group in groups for name in group)
@@ -63,12 +61,11 @@ def why_not_groups(
 
 def unknown_name(
     parameter: str, names: Iterable[str], known: Iterable[Any], what: str = "alternative"
-) -> Reason | None:
+) -> str | None:
     """Sentence about a name that the choices do not have."""
     known = list(map(name_text, known))
     unknown = [name for name in names if name not in known]
     if not unknown:
         return None
-    return Reason(
-        parameter, unknown[0], f"is no {what} of these choices", f"name some of {shorten(known)}"
-    )
+    problem, expected = f"is no {what} of these choices", f"name some of {shorten(known)}"
+    return Reason(parameter, unknown[0], problem, expected)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
@@ -17,6 +16,7 @@ from raters.judgements.names import name_text
 from raters.model import Values
 from raters.models.choices._names import groups_of, names_of, unknown_name, why_not_groups
 from raters.models.choices.multinomial_logit import Utility
+from raters.terms.base import sampled
 
 _NESTS = "nests=(('red bus', 'blue bus'),)"
 _SHARED = "shared=('red bus', 'blue bus')"
@@ -75,7 +75,7 @@ class NestedLogit(Utility):
     def choice(self, utility: Float[Array, "set position"], data: Choices) -> Choice:
         number = len(self.nests)
         prior = dist.Uniform(jnp.zeros(number), 1.0).to_event(1)
-        own = numpyro.sample("dissimilarity", prior, infer={"event_dims": ["nest"]})
+        own = sampled("dissimilarity", prior, "nest")
         code = {name: place for place, nest in enumerate(self.nests) for name in nest}
         nests = [code.get(name_text(name), -1) for name in data.alternatives]
         nest = jnp.array(nests, int)[item_of(data.offered)]
@@ -143,7 +143,7 @@ class MultinomialProbit(Utility):
     def choice(self, utility: Float[Array, "set position"], data: Choices) -> Choice:
         loading = None
         if self.shared:
-            scale = numpyro.sample("shared_scale", dist.HalfNormal(2.0))
+            scale = sampled("shared_scale", dist.HalfNormal(2.0))
             shares = [name_text(name) in self.shared for name in data.alternatives]
             loading = scale * jnp.asarray(shares, utility.dtype)[item_of(data.offered)]
         return ProbitChoice(of_offered(utility, data.offered), loading, data.count)

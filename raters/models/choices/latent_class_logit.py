@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
@@ -19,6 +18,7 @@ from raters.judgements.names import name_text
 from raters.model import Fit, Permute, Symmetry, Values
 from raters.models.choices._names import names_of, unknown_name
 from raters.models.choices.multinomial_logit import SCALES, Utility, sample_terms, utility_of
+from raters.terms.base import sampled
 from raters.terms.types import empty_types, sample_weight
 
 # Standard deviation of a start drawn at random, in standard deviations of the features.
@@ -80,9 +80,8 @@ class LatentClassLogit(Utility):
         object.__setattr__(self, "ignored", ignored)
         if self.ignored and self.num_types != 2:
             problem = "is not possible with features that one type ignores"
-            refuse(
-                "num_types", self.num_types, problem, "there are two types", instead="num_types=2"
-            )
+            such = "num_types=2"
+            refuse("num_types", self.num_types, problem, "there are two types", instead=such)
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -99,9 +98,8 @@ class LatentClassLogit(Utility):
         facts: dict[str, Any] = {"unit": self.by, "latent_class": "type"}
         if self.ignored:
             facts["class_names"] = ("look at all", f"ignore {', '.join(self.ignored)}")
-        with numpyro.plate(self.by, number):
-            mixture = GroupedMixture(dist.Categorical(probs=weight), choice, group, number)
-            numpyro.sample("chosen", mixture, obs=data.chosen, infer=facts)
+        mixture = GroupedMixture(dist.Categorical(probs=weight), choice, group, number)
+        sampled("chosen", mixture, obs=data.chosen, infer=facts, **{self.by: number})
 
     def utility(self, data: Choices) -> Float[Array, "set position type"]:
         """Utility of each alternative of each set for each type."""
@@ -138,16 +136,14 @@ class LatentClassLogit(Utility):
             if np.max(data.weight, initial=0) <= 1:
                 return None
             problem = "gives each choice a type of its own, and some sets stand for several choices"
-            return Reason(
-                "by", "set", problem, "read the table without putting equal sets together"
-            )
+            expected = "read the table without putting equal sets together"
+            return Reason("by", "set", problem, expected)
         chose = int((data.judgements_by("annotator") > 0).sum())
         if chose >= self.num_types:
             return None
         problem = f"is not possible with {chose} annotator(s) who chose"
-        return Reason(
-            "num_types", self.num_types, problem, "say by `annotator` who chose, or use `by`"
-        )
+        expected = "say by `annotator` who chose, or use `by`"
+        return Reason("num_types", self.num_types, problem, expected)
 
     def data_warnings(self, data: Choices) -> tuple[str, ...]:
         return ()

@@ -17,9 +17,10 @@ from raters.errors import Reason, refuse
 from raters.judgements.choices import Choices
 from raters.judgements.names import name_text
 from raters.model import Own, Values
+from raters.models.base import worded
 from raters.models.choices._names import groups_of, inside, names_of, unknown_name, why_not_groups
 from raters.models.choices.multinomial_logit import Utility, sample_terms, utility_of
-from raters.terms.base import sample_vectors
+from raters.terms.base import sample_vectors, sampled
 
 _SUCH = 'error_components=(("train", "bus"),)'
 # Start of the spreads, in standard deviations of the features.
@@ -147,7 +148,7 @@ class MixedLogit(Utility):
         annotator = jnp.asarray(data.annotator)
         if self._varies:
             places = np.array(self.places(data))
-            taste = self._sample_tastes(data, places)
+            taste = self._tastes(data, places)
             self._own_coefficients(sites["coefficient"][places] + taste)
             columns = (data.features * data.scale)[..., places]
             utility = utility + jnp.einsum("spf,sf->sp", columns, taste[annotator])
@@ -157,31 +158,25 @@ class MixedLogit(Utility):
             utility = utility + jnp.einsum("spc,sc->sp", within, effect[annotator])
         return utility
 
-    def _sample_tastes(
-        self, data: Choices, places: np.ndarray
-    ) -> Float[Array, "annotator feature"]:
+    def _tastes(self, data: Choices, places: np.ndarray) -> Float[Array, "annotator feature"]:
         """Sample the spreads, the correlations, and everybody's deviations."""
         number, axis = len(places), self._axis
         unit = 1 / data.scale[places]
-        with numpyro.plate(axis, number):
-            half = dist.HalfNormal(self.spread_scale * jnp.asarray(unit))
-            spread = numpyro.sample("coefficient_spread", half)
+        half = dist.HalfNormal(self.spread_scale * jnp.asarray(unit))
+        spread = sampled("coefficient_spread", half, **{axis: number})
         people = len(data.annotators)
         prior: dist.Distribution = ScaledNormal(0.0, spread, unit)
         prior = prior.expand((people, number)).to_event(1)
         if self.correlated:
             tril = spread[:, None] * self._sample_correlations(number)
             prior = ScaledMultivariateNormal(jnp.zeros(number), tril, unit)
-        with numpyro.plate("annotator", people):
-            taste: Array = numpyro.sample("taste", prior, infer={"event_dims": [axis]})
-        return taste
+        return sampled("taste", prior, axis, annotator=people)
 
     def _sample_correlations(self, number: int) -> Float[Array, "feature feature"]:
         """Sample the Cholesky factor of the correlation matrix."""
         axis = self._axis
         lkj = dist.LKJCholesky(number, 1.0)
-        both = {"event_dims": [axis, "other_feature"]}
-        factor: Array = numpyro.sample("correlation_factor", lkj, infer=both)
+        factor = sampled("correlation_factor", lkj, axis, "other_feature")
         with numpyro.plate(axis, number, dim=-2), numpyro.plate("other_feature", number, dim=-1):
             numpyro.deterministic("correlation", factor @ factor.T)
         return factor
@@ -195,8 +190,7 @@ class MixedLogit(Utility):
     def _sample_components(self, people: int) -> Float[Array, "annotator component"]:
         """Sample the error components and their spreads."""
         number = len(self.error_components)
-        with numpyro.plate("component", number):
-            spread = numpyro.sample("component_spread", dist.HalfNormal(1.5))
+        spread = sampled("component_spread", dist.HalfNormal(1.5), component=number)
         components = ("component", number)
         return sample_vectors("error_component", spread, ("annotator", people), components)
 
@@ -229,17 +223,5 @@ class MixedLogit(Utility):
         number = data.judgements_by("annotator")
         sentences = super().data_warnings(data)
         if (number > 0).sum() < 2:
-            return (
-                *sentences,
-                "all choices are by one annotator, so that how much choosers differ is known from"
-                " the prior alone; name the column that says who chose (annotator=...), or fit"
-                " rt.MultinomialLogit()",
-            )
-        if number.max() < 2:
-            return (
-                *sentences,
-                "no annotator chose twice, so that tastes can hardly be told from chance, and their"
-                " spreads rest mostly on the prior; rt.MultinomialLogit() is the model for single"
-                " choices",
-            )
-        return sentences
+            return (*sentences, worded("one_chooser"))
+        return (*sentences, worded("single_choices")) if number.max() < 2 else sentences

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from raters.distributions import ScaledNormal
 from raters.distributions.choices import Choice, each, item_of, of_offered
@@ -17,8 +18,8 @@ from raters.errors import Reason, refuse
 from raters.judgements.choices import Choices
 from raters.judgements.names import shorten
 from raters.model import Shift, Symmetry, Values
-from raters.models.choices._collinear import collinear_features
-from raters.models.settings import CheckedModel
+from raters.models.base import CheckedModel, worded
+from raters.terms.base import sampled
 
 # Standard deviations of the features that the coefficients of a site are of.
 SCALES = {"coefficient": "scale", "interaction": "chooser_scale"}
@@ -73,8 +74,7 @@ class Utility(CheckedModel[Choices]):
 
     def generate(self, data: Choices) -> None:
         choice = self.choice(self.utility(data), data)
-        with numpyro.plate("set", data.num_rows):
-            numpyro.sample("chosen", choice, obs=data.chosen)
+        sampled("chosen", choice, obs=data.chosen, set=data.num_rows)
 
     def start(self, data: Choices) -> Values:
         return {name: np.zeros(tuple(axes.values())) for name, axes in self.axes(data).items()}
@@ -103,29 +103,22 @@ class Utility(CheckedModel[Choices]):
             collinear = collinear_features(data, constants=self.constants)
         if self.interactions or not data.chooser_names:
             return collinear
-        own = type(self).__name__
-        return (
-            *collinear,
-            f"{own}() does not use the features of the choosers ({shorten(data.chooser_names)});"
-            f" {own}(interactions=True) gives each alternative a coefficient of them",
-        )
+        numbers = {"model": type(self).__name__, "names": shorten(data.chooser_names)}
+        return (*collinear, worded("unused_choosers", **numbers))
 
 
 def sample_terms(model: Utility, data: Choices, num_types: int | None = None) -> Values:
     """Sample the coefficients, the constants and the interactions that a model has."""
     sites: Values = {}
     for name, axes in model.axes(data).items():
-        plates = [*axes.items()] if num_types is None else [*axes.items(), ("type", num_types)]
+        plates = axes if num_types is None else axes | {"type": num_types}
         prior: dist.Distribution = dist.Normal(0.0, model.constant_scale)
         if name in SCALES:
             # A number as long as the data are some: then the support of the site is known to a
             # reader.
             unit = (1 / getattr(data, SCALES[name])).reshape(-1, *(1,) * (len(plates) - 1))
             prior = ScaledNormal(0.0, model.coefficient_scale * unit, unit)
-        with ExitStack() as stack:
-            for place, (axis, size) in enumerate(reversed(plates), 1):
-                stack.enter_context(numpyro.plate(axis, size, dim=-place))
-            sites[name] = numpyro.sample(name, prior)
+        sites[name] = sampled(name, prior, **plates)
     return sites
 
 
@@ -189,3 +182,69 @@ class MultinomialLogit(Utility):
     """
 
     reference = "mcfadden1974conditional"
+
+
+Columns = Float[np.ndarray, "offer column"]
+Codes = Int[np.ndarray, " offer"]
+Products = Float[np.ndarray, "column column"]
+# Square of a sum of columns of length 1 up to which it is 0. Rounding leaves about 1e-14; two
+# columns that are the same but for 1/10,000 leave 1e-8.
+_NOTHING = 1e-10
+# Product of two weights of such a sum up to which one of them is 0.
+_NO_WEIGHT = 1e-5
+# Alternatives up to which features are compared with the constants.
+_MOST_ALTERNATIVES = 500
+
+
+def collinear_features(data: Choices, *, constants: bool) -> tuple[str, ...]:
+    """Sentences about features that are exactly collinear within sets."""
+    data = data.unpadded()
+    there, size = data.there, data.there.sum(1)
+    values = np.where(there[..., None], np.asarray(data.features, float), 0.0)
+    # Only differences within sets count.
+    values = (values - values.sum(1, keepdims=True) / size[:, None, None])[there]
+    length = np.sqrt((values**2).sum(0))
+    differs = length > 0
+    if not differs.any():
+        return ()
+    columns = values[:, differs] / length[differs]
+    names = [name for name, own in zip(data.feature_names, differs, strict=True) if own]
+    product = columns.T @ columns
+    alike = _vanishing(product)
+    vanishing = [("collinear", alike)]
+    if constants and len(data.alternatives) <= _MOST_ALTERNATIVES:
+        alternative = np.asarray(data.offered)[there]
+        explained = _explained(columns, size, alternative, len(data.alternatives))
+        vanishing.append(("collinear_constants", _vanishing(product - explained) - alike))
+    return tuple(
+        worded(code, names=shorten(names[place] for place in places))
+        for code, projection in vanishing
+        for places in _groups(projection)
+    )
+
+
+def _explained(columns: Columns, size: Codes, alternative: Codes, number: int) -> Products:
+    """Products of the columns' projections on the constants of the alternatives within sets."""
+    row = np.repeat(np.arange(len(size)), size), alternative
+    offered = sparse.csr_array((1 / np.sqrt(size)[row[0]], row), shape=(len(size), number))
+    between = (offered.T @ offered).toarray()
+    own = np.diag(np.bincount(alternative, minlength=number)) - between
+    sums = np.stack([np.bincount(alternative, column, number) for column in columns.T])
+    return sums @ np.linalg.pinv(own, rcond=_NOTHING, hermitian=True) @ sums.T
+
+
+def _vanishing(product: Products) -> Products:
+    """Projection on the weights with which columns add up to 0, from their products."""
+    square, weights = np.linalg.eigh(product)
+    vanishing = weights[:, square < _NOTHING]
+    return vanishing @ vanishing.T
+
+
+def _groups(projection: Products) -> Iterator[Int[np.ndarray, " some"]]:
+    """Places of the columns of each sum that is 0."""
+    joined = np.abs(projection) > _NO_WEIGHT
+    number, group = connected_components(joined, directed=False)
+    for code in range(number):
+        places = np.flatnonzero(group == code)
+        if joined[places, places].any():
+            yield places

@@ -3,6 +3,7 @@ be negative, and an annotator who has become the scale by which all others are m
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,7 +16,8 @@ from scipy.special import chdtri, expit, log_expit, logsumexp
 
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.names import shorten
-from raters.model import OPEN_MIRROR, Values, in_mirror
+from raters.model import Values, in_mirror
+from raters.models.base import worded
 
 # Points of the integral over a competence, draws, steps to a mode, and rows at a time.
 _POINTS, _DRAWS, _STEPS, _ROWS = 120, 32, 60, 1 << 13
@@ -24,24 +26,6 @@ _FIRST, _HOPELESS = 2000, -12.0
 # Rows that the whole takes seconds for, and votes of one annotator beyond which the integral is not
 # exact.
 _MOST_ROWS, _MOST_VOTES = 100_000, 20_000
-
-
-def open_reversal(
-    draws: Values, data: Comparisons, scale: float | None, spread: float | None, high: float | None
-) -> tuple[str, ...]:
-    """Say when the votes leave open which half of a crowd is right; see `reversal`."""
-    chance = reversal(draws, data, scale, spread, high)
-    if chance < OPEN_MIRROR:
-        return ()
-    return (
-        (
-            "the votes leave open which way round the order is: another order, in which those who"
-            " look incompetent here are competent, has a probability of about"
-            f" {chance:.2f} by this model, and these draws hardly go there; one annotator who is"
-            " known to be good, or a few pairs whose order is known, would decide it;"
-            ' rt.ExtendedBTL(competence="signed") holds both orders'
-        ),
-    )
 
 
 def reversal(
@@ -60,13 +44,9 @@ def reversal(
     def typical(name: str, fixed: float | None) -> float:
         return float(np.exp(np.log(around[name]).mean())) if fixed is None else fixed
 
-    density = _Marginal(
-        data,
-        typical("reward_scale", scale),
-        typical("competence_spread", spread),
-        2 * float(around["competence"].max()) if high is None else high,
-        np.broadcast_to(bias, data.num_annotators),
-    )
+    widths = typical("reward_scale", scale), typical("competence_spread", spread)
+    high = 2 * float(around["competence"].max()) if high is None else high
+    density = _Marginal(data, *widths, high, np.broadcast_to(bias, data.num_annotators))
     mean = around["reward"].mean(0)
     if not _is_open(density, mean):
         return 0.0
@@ -96,9 +76,7 @@ def _is_open(density: _Marginal, mean: Float[np.ndarray, " item"]) -> bool:
     data = density.data
     if data.num_rows > _FIRST:
         rows = np.random.default_rng(0).choice(data.num_rows, _FIRST, replace=False)
-        density = _Marginal(
-            data.rows(np.sort(rows)), density.scale, density.spread, density.high, density.bias
-        )
+        density = dataclasses.replace(density, data=data.rows(np.sort(rows)))
     few = _POINTS // 4
     other = density.mode(-mean, few)
     return other @ mean < 0 and density(other, few).value - density(mean, few).value > _HOPELESS
@@ -192,14 +170,8 @@ def takeover(draws: Values, data: Comparisons) -> tuple[str, ...]:
         return ()
     if _dissent(data, judge, competence, reward, bias) <= chdtri(len(reward) - 1, _LEVEL):
         return ()
-    name = shorten([data.annotators[judge]])
-    return (
-        f"annotator {name} cast {votes[judge] / votes.sum():.0%} of the votes and has"
-        f" {information[judge]:.0%} of the information about the rewards,"
-        " and the votes of the others point to other rewards: the ranking follows this"
-        " annotator, and all others are measured by it; fit rt.HierarchicalBTL(), in which"
-        " each annotator has rewards of their own",
-    )
+    shares = {"votes": votes[judge] / votes.sum(), "information": information[judge]}
+    return (worded("takeover", name=shorten([data.annotators[judge]]), **shares),)
 
 
 def information_shares(

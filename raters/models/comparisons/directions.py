@@ -15,15 +15,15 @@ from raters.program import Program
 from raters.program.densities import class_probs
 from raters.terms.types import DIRECTIONS
 
+Competences = Float[np.ndarray, "draw annotator"]
+
 
 def has_directions(program: Program[Any]) -> bool:
     """Return whether the annotators are of these types."""
     return program.latent is not None and program.latent.names == tuple(DIRECTIONS)
 
 
-def directed(
-    model: Model[Any], data: Judgements, draws: Values
-) -> Float[np.ndarray, "draw annotator"]:
+def directed(model: Model[Any], data: Judgements, draws: Values) -> Competences:
     """Draw the competence of each annotator with the sign of a type."""
     table = class_probs(model, jax.tree.map(jnp.asarray, data), draws)
     below = np.asarray(table, np.float64).cumsum(-1)[..., :-1]
@@ -33,7 +33,7 @@ def directed(
     return np.asarray(signs * np.asarray(draws["competence"], np.float64))
 
 
-def competences(program: Program[Any], draws: Values) -> Float[np.ndarray, "draw annotator"]:
+def competences(program: Program[Any], draws: Values) -> Competences:
     """Competence of each annotator under each draw, that of a drawn type where there are types."""
     if not has_directions(program):
         return np.asarray(draws["competence"])

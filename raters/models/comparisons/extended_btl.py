@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from raters.judgements.comparisons import Comparisons
-from raters.model import Fit
-from raters.models.comparisons.contradictions import open_reversal, takeover
+from raters.model import OPEN_MIRROR, Fit
+from raters.models.base import worded
+from raters.models.comparisons.contradictions import reversal, takeover
 from raters.models.comparisons.directions import directed_in
 from raters.models.comparisons.pairwise import VoteModel, added
 from raters.terms import Competence, Covariates, Guessers, PositionBias, Rewards, Strata, Term
@@ -102,11 +103,9 @@ class ExtendedBTL(VoteModel):
     @property
     def predictor(self) -> Term:
         competence = Competence(self.competence, self.competence_spread)
-        return added(
-            competence * added(Rewards(self.reward_scale), (self.strata, Strata())),
-            (self.covariates, Covariates()),
-            (self.position_bias, PositionBias("annotator")),
-        )
+        rewards = added(Rewards(self.reward_scale), (self.strata, Strata()))
+        bias = (self.position_bias, PositionBias("annotator"))
+        return added(competence * rewards, (self.covariates, Covariates()), bias)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -126,8 +125,10 @@ class ExtendedBTL(VoteModel):
         if self.competence != "signed":
             spread = Competence(self.competence, self.competence_spread).fixed
             high = HIGH[self.competence]
-            mirrored = open_reversal(fit.draws, data, self.reward_scale, spread, high)
-        return mirrored or takeover(fit.draws, data)
+            chance = reversal(fit.draws, data, self.reward_scale, spread, high)
+            if chance >= OPEN_MIRROR:
+                return (worded("open_reversal", chance=chance),)
+        return takeover(fit.draws, data)
 
 
 @dataclass(frozen=True)

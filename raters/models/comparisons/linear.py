@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from raters.judgements.comparisons import Comparisons
 from raters.model import Fit
+from raters.models.base import open_reward
 from raters.models.comparisons.pairwise import VoteModel
-from raters.models.mirror import open_reward
 from raters.terms import Competence, LinearRewards, LinearTypes, Term
 from raters.terms.competence import Range, Width
 

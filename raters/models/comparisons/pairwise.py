@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpyro
-
 from raters.distributions.rows import votes_of
 from raters.errors import refuse
 from raters.judgements.comparisons import Comparisons
@@ -14,7 +12,7 @@ from raters.model import Fit, Values
 from raters.models.comparisons.directions import directed_in
 from raters.models.of_terms import TermModel
 from raters.terms import Covariates, PositionBias, Strata
-from raters.terms.base import Sum, Term, by_type
+from raters.terms.base import Sum, Term, by_type, sampled
 from raters.terms.ties import TieModel, TiePropensity, ties_of, why_not_tied
 from raters.terms.types import Guessers
 
@@ -49,8 +47,7 @@ class VoteModel(TermModel[Comparisons]):
         else:
             logits, of_ties = self.predictor.sample(data), ties_of(self)
             votes = of_ties.votes(logits, data) if of_ties else votes_of(logits, data.count)
-            with numpyro.plate("comparison", data.num_comparisons):
-                numpyro.sample("outcome", votes, obs=data.wins)
+            sampled("outcome", votes, obs=data.wins, comparison=data.num_comparisons)
 
     def start(self, data: Comparisons) -> Values:
         start, of_ties = super().start(data), ties_of(self)

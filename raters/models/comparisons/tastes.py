@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from raters.errors import refuse
 from raters.judgements.comparisons import Comparisons
+from raters.models.base import worded
 from raters.models.comparisons.pairwise import VoteModel, added
 from raters.terms import Competence, Factors, PositionBias, Tastes, Term
 from raters.terms.competence import Range, Width
@@ -153,7 +154,4 @@ class FactorBTL(VoteModel):
 
     def marginal(self, data: Comparisons) -> str:
         """Why no mode can be found."""
-        return (
-            "the joint mode of positions and loadings is inconsistent for the loadings, and"
-            " FactorBTL has no form with the positions integrated out; use PGGibbs, NUTS or SVI"
-        )
+        return worded("no_mode", name="FactorBTL", others="loadings")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
@@ -15,9 +14,9 @@ from raters.distributions import ConfusedLabel, Repeated, RowMixture
 from raters.judgements.demonstrations import Demonstrations
 from raters.judgements.names import shorten
 from raters.model import Fit, Model, Scale, Sign, Values
+from raters.models.base import CheckedModel, open_reward, worded
 from raters.models.demonstrations.soft_policy import Dynamics, log_soft_policy, unidentified
-from raters.models.mirror import open_reward
-from raters.models.settings import CheckedModel
+from raters.terms.base import sampled
 
 # Probability of an action that is not allowed: above 0, so that its logarithm has a slope.
 _NEVER = 1e-30
@@ -83,16 +82,14 @@ class MaxEntIRL(CheckedModel[Demonstrations]):
     symmetries = (Scale(("coefficient",), ("rationality",)), Sign(("coefficient", "rationality")))
 
     def generate(self, data: Demonstrations) -> None:
-        with numpyro.plate("feature", data.num_features):
-            coefficient = numpyro.sample("coefficient", dist.Normal(0.0, self.coefficient_scale))
-        with numpyro.plate("annotator", data.num_annotators):
-            rationality = numpyro.sample("rationality", dist.Normal(1.0, 1.0))
+        prior, people = dist.Normal(0.0, self.coefficient_scale), data.num_annotators
+        coefficient = sampled("coefficient", prior, feature=data.num_features)
+        rationality = sampled("rationality", dist.Normal(1.0, 1.0), annotator=people)
         log_policy = self.log_policies(data, coefficient, rationality)
         chosen = dist.Categorical(logits=log_policy[data.annotator, data.state])
         # As it is without counts, so that back-ends can say why there is nothing to augment.
         each = chosen if data.count is None else Repeated(chosen, data.count)
-        with numpyro.plate("step", data.num_rows):
-            numpyro.sample("action", each, obs=data.action)
+        sampled("action", each, obs=data.action, step=data.num_rows)
 
     def log_policies(
         self, data: Demonstrations, coefficient: Array, rationality: Array
@@ -110,20 +107,14 @@ class MaxEntIRL(CheckedModel[Demonstrations]):
     def data_warnings(self, data: Demonstrations) -> tuple[str, ...]:
         sentences = []
         if len(set(np.asarray(data.annotator).tolist())) < 2:
-            sentences.append(
-                "all demonstrations are by one annotator, whose rationality cannot be told from the"
-                " scale of the reward; read rationality × coefficient"
-            )
+            sentences.append(worded("one_demonstrator"))
         sentences += self._warnings_of_size(data)
         directions = unidentified(data.mdp)
         if len(directions):
             share = (directions**2).sum(0)
             names = [data.feature_names[code] for code in np.flatnonzero(share > _OPEN)]
-            of = f" (most of {shorten(names)})" if names else ""
-            sentences.append(
-                f"{len(directions)} combination(s) of the {data.num_features} features{of} change"
-                " no policy, as a constant does; the prior alone says how large they are"
-            )
+            numbers = {"number": len(directions), "features": data.num_features}
+            sentences.append(worded("unidentified", names=names and shorten(names), **numbers))
         return tuple(sentences)
 
     def _warnings_of_size(self, data: Demonstrations) -> list[str]:
@@ -134,14 +125,9 @@ class MaxEntIRL(CheckedModel[Demonstrations]):
         small = (size > 0) & (size * self.coefficient_scale < _LEAST_LOGITS)
         if not small.any():
             return []
-        names = [data.feature_names[code] for code in np.flatnonzero(small)]
-        largest = size[small].max()
-        wider = float(f"{1 / largest:.1g}")
-        return [
-            f"feature(s) {shorten(names)} differ by {largest:.2g} at most, so that with a prior of"
-            f" coefficient_scale={self.coefficient_scale:g} they can hardly matter to anybody; give"
-            f" features in larger units, or write MaxEntIRL(coefficient_scale={wider:g})"
-        ]
+        names = shorten([data.feature_names[code] for code in np.flatnonzero(small)])
+        scale, largest = self.coefficient_scale, size[small].max()
+        return [worded("small_features", names=names, largest=largest, scale=scale)]
 
     def fit_warnings(self, data: Demonstrations, fit: Fit) -> tuple[str, ...]:
         remedy = (
@@ -182,11 +168,9 @@ class BehaviouralCloning(Model[Demonstrations]):
     reference = "pomerleau1991efficient"
 
     def generate(self, data: Demonstrations) -> None:
-        with numpyro.plate("annotator", data.num_annotators):
-            competence = numpyro.sample("competence", dist.Beta(2.0, 1.0))
+        competence = sampled("competence", dist.Beta(2.0, 1.0), annotator=data.num_annotators)
         prior = dist.Dirichlet(jnp.full(data.num_actions, 1.0))
-        with numpyro.plate("state", data.num_states):
-            policy = numpyro.sample("policy", prior, infer={"event_dims": ["action"]})
+        policy = sampled("policy", prior, "action", state=data.num_states)
         allowed = jnp.asarray(data.allowed, bool)
         uniform = jnp.where(allowed, 1 / allowed.sum(1, keepdims=True), _NEVER)
         among = jnp.where(allowed, policy, 0.0).sum(1, keepdims=True)
@@ -197,8 +181,7 @@ class BehaviouralCloning(Model[Demonstrations]):
         chance = jnp.stack([1 - competence, competence], -1)[data.annotator]
         manner = dist.Categorical(probs=chance)
         steps = RowMixture(manner, by_manner, data.num_rows, data.count)
-        with numpyro.plate("step", data.num_rows):
-            numpyro.sample("action", steps, obs=data.action)
+        sampled("action", steps, obs=data.action, step=data.num_rows)
 
     def start(self, data: Demonstrations) -> Values:
         taken = data.answers_by("state") + 1.0

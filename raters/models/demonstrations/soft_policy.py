@@ -44,10 +44,8 @@ class Dynamics(NamedTuple):
             stays = transition[place, :, place] >= 1 - 1e-6
             still = (stays | ~allowed).all(-1)[:, None]
         bonus = -jnp.log(jnp.maximum(number, 1).astype(float))
-        return cls(
-            jnp.where(still[..., None], 0.0, mdp.discount * transition),
-            jnp.where(allowed, bonus, _NEVER),
-        )
+        transition = jnp.where(still[..., None], 0.0, mdp.discount * transition)
+        return cls(transition, jnp.where(allowed, bonus, _NEVER))
 
 
 @jax.custom_jvp

@@ -7,7 +7,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from scipy.optimize import minimize
@@ -15,6 +14,9 @@ from scipy.special import logsumexp
 
 from raters.judgements.labels import Labels
 from raters.model import Values
+from raters.terms.base import Axis, sampled
+
+Flat = Float[np.ndarray, " coefficient"]
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,7 @@ class Prevalence:
     def sample(self, data: Labels) -> dist.Distribution:
         """Sample the frequency of each class."""
         prior = dist.Dirichlet(jnp.full(data.num_classes, self.concentration))
-        prevalence = numpyro.sample("prevalence", prior, infer={"event_dims": ["true_class"]})
-        return dist.Categorical(probs=prevalence)
+        return dist.Categorical(probs=sampled("prevalence", prior, "true_class"))
 
     def start(self, data: Labels) -> Values:
         """Frequency of the classes by vote."""
@@ -54,15 +55,12 @@ class Classifier:
 
     def sample(self, data: Labels) -> dist.Distribution:
         """Sample the coefficients, their scale unless it is given, and the hidden layer."""
-        scale = self.scale
+        scale: Any = self.scale
         if scale is None:
-            prior = dist.LogNormal(jnp.log(_usual_scale(data)), 1.0)
-            scale = numpyro.sample("coefficient_scale", prior)
-        with (
-            numpyro.plate("feature", data.num_features, dim=-2),
-            numpyro.plate("true_class", data.num_classes, dim=-1),
-        ):
-            coefficient = numpyro.sample("coefficient", dist.Normal(0.0, _scales(scale, data)))
+            scale = sampled("coefficient_scale", dist.LogNormal(jnp.log(_usual_scale(data)), 1.0))
+        prior = dist.Normal(0.0, _scales(scale, data))
+        plates = {"feature": data.num_features, "true_class": data.num_classes}
+        coefficient = sampled("coefficient", prior, **plates)
         log_odds = data.features @ coefficient
         if self.hidden:
             log_odds = log_odds + self._hidden_layer(data)
@@ -83,20 +81,17 @@ class Classifier:
         if self.hidden:
             # Random, since hidden units that start equal stay equal.
             rng = np.random.default_rng(0)
-            start["hidden_weight"] = rng.normal(size=(data.num_features, self.hidden)) / np.sqrt(
-                data.num_features
-            )
+            number = data.num_features
+            start["hidden_weight"] = rng.normal(size=(number, self.hidden)) / np.sqrt(number)
             start["output_weight"] = 0.01 * rng.normal(size=(self.hidden, data.num_classes))
         return start
 
 
-def _weights(
-    site: str, scale: float, inputs: tuple[str, int], outputs: tuple[str, int]
-) -> Float[Array, "input output"]:
+def _weights(site: str, scale: float, inputs: Axis, outputs: Axis) -> Float[Array, "input output"]:
     """Sample the weights of a layer, whose outputs have a standard deviation of `scale`."""
     (axis, size), (other, width) = inputs, outputs
     prior = dist.Normal(0.0, scale / np.sqrt(size)).expand((size, width)).to_event(2)
-    return numpyro.sample(site, prior, infer={"event_dims": [axis, other]})
+    return sampled(site, prior, axis, other)
 
 
 def _scales(scale: Any, data: Labels) -> Float[Array, "feature 1"]:
@@ -116,21 +111,15 @@ def _trained(data: Labels, scale: float) -> Float[np.ndarray, "feature true_clas
     labelled[np.asarray(data.group)[np.asarray(data.weight) > 0]] = 1.0
     precision = 1 / np.asarray(_scales(scale, data)) ** 2
 
-    def loss(
-        flat: Float[np.ndarray, " coefficient"],
-    ) -> tuple[float, Float[np.ndarray, " coefficient"]]:
+    def loss(flat: Flat) -> tuple[float, Flat]:
         """Return the negative log-density and its gradient."""
         coefficient = flat.reshape(data.num_features, data.num_classes)
         log_odds = features @ coefficient
         log_total = logsumexp(log_odds, axis=1, keepdims=True)
-        value = (labelled[:, None] * shares * (log_total - log_odds)).sum() + (
-            precision * coefficient**2
-        ).sum() / 2
-        gradient = (
-            features.T @ (labelled[:, None] * (np.exp(log_odds - log_total) - shares))
-            + precision * coefficient
-        )
-        return value, gradient.ravel()
+        value = (labelled[:, None] * shares * (log_total - log_odds)).sum()
+        value = value + (precision * coefficient**2).sum() / 2
+        apart = labelled[:, None] * (np.exp(log_odds - log_total) - shares)
+        return value, (features.T @ apart + precision * coefficient).ravel()
 
     zero = np.zeros(data.num_features * data.num_classes)
     best = minimize(loss, zero, jac=True, method="L-BFGS-B", options={"maxiter": 100}).x

@@ -12,6 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from raters.judgements.labels import Labels
 from raters.model import OPEN_MIRROR
+from raters.models.base import worded
 
 # Class k of a world is class order[k] of the most probable one.
 Order = tuple[int, ...]
@@ -36,11 +37,9 @@ def shares_of_names(
     draws = confusion.reshape(-1, *confusion.shape[2:])
     if not len(draws) or not np.isfinite(draws).all():
         return {}
-    shares = (
-        np.full((len(draws), number), 1 / number)
-        if prevalence is None
-        else np.reshape(prevalence, (-1, number))
-    )
+    if prevalence is None:
+        prevalence = np.full((len(draws), number), 1 / number)
+    shares = np.reshape(prevalence, (-1, number))
     weight = np.reshape(labels, (-1, 1, 1)) * shares[:, None, :, None]
     reference = _mean_of_one_naming(draws, weight)
 
@@ -99,15 +98,13 @@ def open_names(shares: Mapping[Order, float], data: Labels, whose: str = "") -> 
     first = max(shares, key=lambda order: shares[order])
     moved = [place for place, other in enumerate(first) if place != other]
     arrows = [f"{data.classes[place]}→{data.classes[first[place]]}" for place in moved]
-    more = sum(share >= _LEAST_SHARE for share in shares.values()) - 1
-    further = f", and in {more} further way(s); in all with {total:.2f}" if more else ""
-    names = _short([repr(data.classes[place]) for place in moved])
-    return (
-        f"the labels leave open which of the classes {names} is which{whose}: by this model and its"
-        f" prior they have changed names ({_short(arrows)}), with probability {shares[first]:.2f}"
-        f"{further}, and adversaries are then experts; true classes of a few items, by"
-        " labels.with_truth(...), would decide it",
-    )
+    numbers = {
+        "names": _short([repr(data.classes[place]) for place in moved]),
+        "arrows": _short(arrows),
+        "share": shares[first],
+        "more": sum(share >= _LEAST_SHARE for share in shares.values()) - 1,
+    }
+    return (worded("open_names", whose=whose, total=total, **numbers),)
 
 
 def _short(parts: list[str]) -> str:

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 import scipy.sparse
 from jaxtyping import Array, Float
@@ -20,22 +19,22 @@ from raters.errors import Reason
 from raters.judgements.connection import judges_by_part, part_of
 from raters.judgements.labels import Labels
 from raters.model import Exchange, Fit, Shift, Symmetry, Values
+from raters.models.base import CheckedModel, least_decided, worded
 from raters.models.labels._classes import Classifier, Prevalence
 from raters.models.labels._names import ConfusionDraws, open_names, shares_of_names
-from raters.models.mirror import least_decided
-from raters.models.settings import CheckedModel
+from raters.terms.base import sampled
+
+ClassProbs = Float[np.ndarray, "item true_class"]
+Confusions = Float[Array, "annotator true_class label"]
+Counts = Float[np.ndarray, "annotator true_class label"]
 
 
 def observe(mixing: dist.Distribution, component: dist.Distribution, data: Labels) -> None:
     """Sample the observed site: labels, with the true class of each item summed out."""
     # Not the plate "item", since these may be some of the items.
-    with numpyro.plate("labelled_item", data.num_units):
-        labels = GroupedMixture(
-            mixing, component, data.group, data.num_units, data.count, data.truth
-        )
-        numpyro.sample(
-            "label", labels, obs=data.label, infer={"unit": "item", "latent_class": "true_class"}
-        )
+    number, facts = data.num_units, {"unit": "item", "latent_class": "true_class"}
+    labels = GroupedMixture(mixing, component, data.group, number, data.count, data.truth)
+    sampled("label", labels, obs=data.label, infer=facts, labelled_item=number)
 
 
 def concentration(
@@ -46,23 +45,18 @@ def concentration(
     return jnp.where(jnp.eye(num_classes, dtype=bool), diagonal, off)
 
 
-def sample_confusion(
-    concentration: Array, data: Labels
-) -> Float[Array, "annotator true_class label"]:
+def sample_confusion(concentration: Array, data: Labels) -> Confusions:
     """Sample a confusion matrix for each annotator, with any earlier record added to its prior."""
     # Not repeated for each annotator, so that the normalising constant is computed once.
     prior = concentration if data.record is None else concentration + data.record
-    with (
-        numpyro.plate("annotator", data.num_annotators, dim=-2),
-        numpyro.plate("true_class", data.num_classes, dim=-1),
-    ):
-        return numpyro.sample("confusion", dist.Dirichlet(prior), infer={"event_dims": ["label"]})
+    plates = {"annotator": data.num_annotators, "true_class": data.num_classes}
+    return sampled("confusion", dist.Dirichlet(prior), "label", **plates)
 
 
 # ---------------------------------------------------------------------- start
 
 
-def vote_counts(data: Labels) -> Float[np.ndarray, "annotator true_class label"]:
+def vote_counts(data: Labels) -> Counts:
     """Count each annotator's labels of items of each class by vote, and add any earlier record."""
     if data.label is None:
         counts = np.zeros((data.num_annotators, data.num_classes, data.num_classes))
@@ -81,16 +75,14 @@ def label_counts(data: Labels) -> scipy.sparse.csr_array:
 
 def counts_by_class(
     counts: scipy.sparse.csr_array, shares: Float[np.ndarray, "unit true_class"]
-) -> Float[np.ndarray, "annotator true_class label"]:
+) -> Counts:
     """Count each annotator's labels of items of each class, given the shares of the classes."""
     num_classes = shares.shape[1]
     by_column = np.asarray(counts.T @ shares)
     return by_column.reshape(-1, num_classes, num_classes).transpose(0, 2, 1)
 
 
-def start_confusion(
-    data: Labels, prior: ArrayLike
-) -> Float[np.ndarray, "annotator true_class label"]:
+def start_confusion(data: Labels, prior: ArrayLike) -> Counts:
     """Return confusion matrices against the votes, as Dawid and Skene begin."""
     # The prior's weight is small, so that the votes decide, but keeps probabilities off 0 and 1.
     counts = vote_counts(data) + 0.01 * (np.asarray(prior) + np.eye(data.num_classes))
@@ -120,25 +112,13 @@ def few_labels(data: Labels) -> tuple[str, ...]:
     median = float(np.median(num_labels[num_labels > 0]))
     if data.record is not None or median >= 2 * num_classes:
         return ()
-    return (
-        f"half of the annotators gave at most {median:.0f} labels, and a confusion matrix of"
-        f" {num_classes} classes has {num_classes * (num_classes - 1)} numbers to learn from"
-        " them, so majority vote may do as well; HierarchicalDawidSkene() lets annotators"
-        " borrow from the crowd, OneCoin() learns one number for each",
-    )
+    return (worded("few_labels", median=median, classes=num_classes),)
 
 
 def _crowd_mean(site: ArrayLike, data: Labels) -> Float[np.ndarray, "chain ..."]:
     """Average a site over draws, and over annotators by their share of the labels."""
     shares = data.judgements_by("annotator") / max(data.num_labels, 1)
     return np.tensordot(np.asarray(site).mean(1), shares, (1, 0))
-
-
-CHANCE = (
-    "the crowd as a whole is right less often than by chance (chains {chains}); classes seem to be"
-    " switched: do not trust the labels. Add labels, or give known truths with"
-    " labels.with_truth(...)"
-)
 
 
 def below_chance(
@@ -150,7 +130,7 @@ def below_chance(
         if said := open_names({(1, 0): less}, data, whose):
             return said
     low = np.flatnonzero(_crowd_mean(skill, data) < chance).tolist()
-    return (CHANCE.format(chains=low),) if low else ()
+    return (worded("below_chance", chains=low),) if low else ()
 
 
 def _open_names_of_a_part(
@@ -167,9 +147,7 @@ def _open_names_of_a_part(
     return open_names(shares[place], data, part_of(parts, place, data))
 
 
-def switched(
-    draws: Values, responsibility: Float[np.ndarray, "item true_class"] | None, data: Labels
-) -> tuple[str, ...]:
+def switched(draws: Values, responsibility: ClassProbs | None, data: Labels) -> tuple[str, ...]:
     """Warn where the crowd's labels of two classes seem to be switched, or may be."""
     confusion = np.asarray(draws["confusion"])
     each = confusion[:, :, None] if confusion.ndim == 4 else confusion
@@ -191,38 +169,22 @@ def switched(
         names = data.classes
         listing = ", ".join(f"{names[row]} is called {names[columns[row]]}" for row in moved)
         # Known truths identify these classes, whatever the crowd calls them.
-        if set(moved) <= anchored:
-            return (
-                f"the known truths contradict the crowd (chain {chain}: {listing}), and were"
-                " believed: check them. If they are right, most of these labels are wrong",
-            )
-        return (
-            f"classes seem to be switched (chain {chain}: {listing}); do not trust labels and"
-            " confusion matrices. Put more prior mass on the diagonal, add labels, or give the"
-            " true classes of some items",
-        )
+        known = set(moved) <= anchored
+        return (worded("switched", chain=chain, listing=listing, known=known),)
     return ()
 
 
 def start_ability(data: Labels, **spreads: float) -> Values:
     """Return abilities by the log-odds of agreement with the majority."""
     accuracy = np.clip(start_accuracy(data), 0.05, 0.95)
-    return {
-        "ability_mean": np.asarray(2.0),
-        "ability_spread": np.asarray(1.0),
-        **{name: np.asarray(spread) for name, spread in spreads.items()},
-        "ability": np.log(accuracy / (1 - accuracy)) + np.log(data.num_classes - 1),
-    }
+    scalars = {"ability_mean": 2.0, "ability_spread": 1.0, **spreads}
+    start: Values = {name: np.asarray(value) for name, value in scalars.items()}
+    return start | {"ability": np.log(accuracy / (1 - accuracy)) + np.log(data.num_classes - 1)}
 
 
 def why_not_record(data: Labels, name: str) -> str | None:
     """Explain why a model without confusion matrices cannot use an earlier record, or None."""
-    if data.record is None:
-        return None
-    return (
-        f"{name} has nothing that an earlier record could inform; use DawidSkene(), or leave the"
-        " record out"
-    )
+    return None if data.record is None else worded("no_record", name=name)
 
 
 # ---------------------------------------------------------------------- programs
@@ -306,7 +268,7 @@ class ConfusionModel(LabelModel):
         """Concentrations of the Dirichlet prior of a matrix, by default 1/K off the diagonal."""
         return concentration(self.diagonal, self.off_diagonal, data.num_classes)
 
-    def confusion(self, data: Labels) -> Float[Array, "annotator true_class label"]:
+    def confusion(self, data: Labels) -> Confusions:
         """Sample the matrices."""
         return sample_confusion(self.concentration(data), data)
 

@@ -9,15 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
+from numpy.typing import ArrayLike
 
 from raters.distributions import ConfusedLabel
 from raters.judgements.labels import Labels
 from raters.model import Fit, Values
+from raters.models.base import worded
 from raters.models.labels import _sites
 from raters.models.labels._classes import Classifier, Prevalence
-from raters.models.labels._mode import mode_differs
-from raters.models.labels._sites import ConfusionModel
+from raters.models.labels._sites import ClassProbs, ConfusionModel, Confusions
+from raters.terms.base import sampled
 
 
 @dataclass(frozen=True)
@@ -108,11 +110,11 @@ class HierarchicalDawidSkene(ConfusionModel):
 
     exchanged = (("crowd", -2), ("concentration", -1), ("confusion", -2))
 
-    def confusion(self, data: Labels) -> Float[Array, "annotator true_class label"]:
+    def confusion(self, data: Labels) -> Confusions:
         prior = _sites.concentration(3.0, 1.0, data.num_classes)
         with numpyro.plate("true_class", data.num_classes):
-            crowd = numpyro.sample("crowd", dist.Dirichlet(prior), infer={"event_dims": ["label"]})
-            concentration = numpyro.sample("concentration", dist.LogNormal(jnp.log(4.0), 1.0))
+            crowd = sampled("crowd", dist.Dirichlet(prior), "label")
+            concentration = sampled("concentration", dist.LogNormal(jnp.log(4.0), 1.0))
         return _sites.sample_confusion(concentration[:, None] * crowd, data)
 
     def start_labels(self, data: Labels) -> Values:
@@ -167,14 +169,12 @@ class Pooled(ConfusionModel):
 
     def labels(self, data: Labels) -> dist.Distribution:
         prior = dist.Dirichlet(self.concentration(data))
-        with numpyro.plate("true_class", data.num_classes):
-            confusion = numpyro.sample("confusion", prior, infer={"event_dims": ["label"]})
+        confusion = sampled("confusion", prior, "label", true_class=data.num_classes)
         return ConfusedLabel(confusion[None], jnp.zeros(data.num_rows, int))
 
     def start_labels(self, data: Labels) -> Values:
-        counts = _sites.vote_counts(data).sum(0) + 0.01 * (
-            self.concentration(data) + np.eye(data.num_classes)
-        )
+        prior = self.concentration(data) + np.eye(data.num_classes)
+        counts = _sites.vote_counts(data).sum(0) + 0.01 * prior
         return {"confusion": np.asarray(counts / counts.sum(-1, keepdims=True))}
 
 
@@ -230,3 +230,52 @@ class Raykar(ConfusionModel):
     @property
     def classes(self) -> Classifier:
         return Classifier(self.coefficient_scale, self.hidden)
+
+
+# Share of the items above which a fit says so, and least number of them. On fourteen of fifteen
+# public crowds at most 4 % differ, with accuracies within .007; on `web` 12 %, with .074 less.
+_DIFFERENT, _FEWEST = 0.05, 5
+# Most iterations, and most rows read in all of them: 5 iterations of 10⁶ labels, since a check
+# must not take as long as the fit.
+_ITERATIONS, _ROWS, _CLOSE = 100, 5_000_000, 1e-3
+
+
+def mode_differs(
+    responsibility: ClassProbs, concentration: ArrayLike, prevalence: float, data: Labels
+) -> tuple[str, ...]:
+    """Warn where the most probable classes at the mode are others than over the draws."""
+    if data.label is None or not np.isfinite(responsibility).all():
+        return ()
+    labelled = data.judgements_by("item") > 0
+    chosen = responsibility.argmax(1)
+    number = int((classes_at_mode(concentration, prevalence, data) != chosen)[labelled].sum())
+    share = number / max(int(labelled.sum()), 1)
+    if number < _FEWEST or share <= _DIFFERENT:
+        return ()
+    return (worded("mode_differs", number=number, share=share),)
+
+
+def classes_at_mode(
+    concentration: ArrayLike, prevalence: float, data: Labels
+) -> Int[np.ndarray, " item"]:
+    """Most probable class of each item at the mode that EM climbs to from the vote."""
+    prior = np.asarray(concentration, float)
+    less = 0.0 if prior.min() < 1 else 1.0
+    record = 0.0 if data.record is None else np.asarray(data.record, float)
+    shares, counts = data.vote_shares(), _sites.label_counts(data)
+    truth = np.full((1, 1), -1) if data.truth is None else np.asarray(data.truth)[:, None]
+    excluded = (truth >= 0) & (truth != np.arange(data.num_classes))
+    for _ in range(max(1, min(_ITERATIONS, _ROWS // max(data.num_rows, 1)))):
+        of_class = shares.sum(0) + prevalence - 1 + 1e-12
+        rows = prior - less + record + _sites.counts_by_class(counts, shares) + 1e-12
+        log_rows = np.log(rows / rows.sum(-1, keepdims=True))
+        by_column = log_rows.transpose(0, 2, 1).reshape(-1, data.num_classes)
+        log_shares = np.log(of_class / of_class.sum()) + counts @ by_column
+        log_shares = np.where(excluded, -np.inf, log_shares)
+        updated = np.exp(log_shares - log_shares.max(1, keepdims=True))
+        updated /= updated.sum(1, keepdims=True)
+        done = np.abs(updated - shares).max() < _CLOSE
+        shares = updated
+        if done:
+            break
+    return shares.argmax(1)

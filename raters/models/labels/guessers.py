@@ -18,7 +18,8 @@ from raters.distributions.labels import TypeMixture, log_beta
 from raters.judgements.labels import Labels
 from raters.model import Fit, Values
 from raters.models.labels import _sites
-from raters.models.labels._sites import AccuracyModel, ConfusionModel
+from raters.models.labels._sites import AccuracyModel, ConfusionModel, Confusions
+from raters.terms.base import sampled
 from raters.terms.types import sample_weight
 
 _TYPES = ("competent", "guesser", "adversary")
@@ -50,11 +51,8 @@ def _sample_types(num_classes: int) -> tuple[Array, Array, Array, Array]:
 def _start_types() -> Values:
     """Start from the prior's shares, and from a competence and a concentration in the middle."""
     share = jnp.array(_SHARES)
-    return {
-        "type_weight": share / share.sum(),
-        "mean_competence": jnp.array(0.6),
-        "concentration": jnp.array(_ALIKE[0]),
-    }
+    start = {"type_weight": share / share.sum(), "mean_competence": jnp.array(0.6)}
+    return start | {"concentration": jnp.array(_ALIKE[0])}
 
 
 @dataclass(frozen=True)
@@ -102,9 +100,8 @@ class GuesserOneCoin(AccuracyModel):
         given = concentration + record
         log_share = log_beta(given, 1) - log_beta(concentration, 1)
         component = dist.Beta(given[..., 0], given[..., 1])
-        with numpyro.plate("annotator", data.num_annotators):
-            prior = TypeMixture(weight, component, _TYPES, log_share=log_share)
-            return numpyro.sample("accuracy", prior)
+        prior = TypeMixture(weight, component, _TYPES, log_share=log_share)
+        return sampled("accuracy", prior, annotator=data.num_annotators)
 
     def start(self, data: Labels) -> Values:
         return _start_types() | super().start(data)
@@ -149,7 +146,7 @@ class GuesserDawidSkene(ConfusionModel):
 
     reference = "dawid1979maximum"
 
-    def confusion(self, data: Labels) -> Float[Array, "annotator true_class label"]:
+    def confusion(self, data: Labels) -> Confusions:
         weight, competent, adversary, alike = _sample_types(data.num_classes)
         concentration, log_normaliser = _components(competent, adversary, alike, data.num_classes)
         ways = len(concentration) - 2
@@ -159,16 +156,10 @@ class GuesserDawidSkene(ConfusionModel):
             concentration = concentration + jnp.asarray(data.record)[:, None]
             before, log_normaliser = log_normaliser, log_beta(concentration, 2)
             log_share += log_normaliser - before
-        prior = TypeMixture(
-            weight,
-            dist.Dirichlet(concentration).to_event(1),
-            _TYPES,
-            (0, *[1] * ways, 2),
-            log_share,
-            log_normaliser,
-        )
-        with numpyro.plate("annotator", data.num_annotators):
-            return numpyro.sample("confusion", prior, infer={"event_dims": ["true_class", "label"]})
+        component, type_of = dist.Dirichlet(concentration).to_event(1), (0, *[1] * ways, 2)
+        prior = TypeMixture(weight, component, _TYPES, type_of, log_share, log_normaliser)
+        number = data.num_annotators
+        return sampled("confusion", prior, "true_class", "label", annotator=number)
 
     def warnings(self, data: Labels, fit: Fit | None = None) -> tuple[str, ...]:
         return _sites.few_labels(data)
@@ -190,11 +181,8 @@ def _components(
     # Computed once: of NumPy, they are no part of the program.
     of_guesses = num_classes * (gammaln(guesses).sum(-1) - gammaln(_GUESS_LABELS))
     guesses = np.broadcast_to(guesses[:, None], (len(guesses), num_classes, num_classes))
-    parts = (
-        concentration * about(competent),
-        jnp.asarray(guesses),
-        concentration / others * about(adversary),
-    )
+    expert = concentration * about(competent)
+    parts = expert, jnp.asarray(guesses), concentration / others * about(adversary)
     log_normalisers = log_beta(parts[0], 2), jnp.asarray(of_guesses), log_beta(parts[2], 2)
     return jnp.concatenate(parts), jnp.concatenate(log_normalisers)
 
@@ -202,14 +190,12 @@ def _components(
 @lru_cache
 def ways_of_guessing(num_classes: int) -> Float[np.ndarray, "way label"]:
     """Return probabilities of labels on a grid over the simplex, as fine as there is room for."""
-    steps = next(
-        (
-            number
-            for number in range(_FINEST, 1, -1)
-            if comb(number + num_classes - 1, number) <= min(_MOST_WAYS, _NUMBERS // num_classes**2)
-        ),
-        0,
-    )
+
+    def ways(steps: int) -> int:
+        return comb(steps + num_classes - 1, steps)
+
+    most = min(_MOST_WAYS, _NUMBERS // num_classes**2)
+    steps = next((number for number in range(_FINEST, 1, -1) if ways(number) <= most), 0)
     if steps:
         bars = np.array(list(combinations(range(steps + num_classes - 1), num_classes - 1)))
         edges = np.pad(bars, ((0, 0), (1, 1)), constant_values=-1)

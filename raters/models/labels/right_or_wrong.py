@@ -15,6 +15,7 @@ from raters.judgements.labels import Labels
 from raters.model import Model, Scale, Symmetry, Values
 from raters.models.labels import _sites
 from raters.models.labels._sites import AbilityModel, AccuracyModel
+from raters.terms.base import sampled
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,8 @@ class OneCoin(AccuracyModel):
 
     def accuracy(self, data: Labels) -> Float[Array, " annotator"]:
         right, wrong = _sites.beta_record(data)
-        with numpyro.plate("annotator", data.num_annotators):
-            return numpyro.sample("accuracy", dist.Beta(self.right + right, self.wrong + wrong))
+        prior = dist.Beta(self.right + right, self.wrong + wrong)
+        return sampled("accuracy", prior, annotator=data.num_annotators)
 
 
 @dataclass(frozen=True)
@@ -143,10 +144,9 @@ class ItemDifficulty(AbilityModel):
         mean = numpyro.sample("ability_mean", dist.Normal(2.0, 1.0))
         spread = numpyro.sample("ability_spread", dist.LogNormal(0.0, 0.5))
         ease_spread = numpyro.sample("ease_spread", dist.LogNormal(jnp.log(0.5), 0.5))
-        with numpyro.plate("annotator", data.num_annotators):
-            ability = numpyro.sample("ability", dist.Normal(mean, spread))
-        with numpyro.plate("item", data.num_items):
-            ease = numpyro.sample("ease", dist.TruncatedNormal(1.0, ease_spread, low=0.0))
+        ability = sampled("ability", dist.Normal(mean, spread), annotator=data.num_annotators)
+        truncated = dist.TruncatedNormal(1.0, ease_spread, low=0.0)
+        ease = sampled("ease", truncated, item=data.num_items)
         logits = ability[data.annotator] * ease[data.item] - jnp.log(data.num_classes - 1.0)
         return logits[:, None]
 

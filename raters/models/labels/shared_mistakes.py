@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float
 from raters.errors import Reason
 from raters.judgements.labels import Labels
 from raters.model import Local, Values
+from raters.models.base import worded
 from raters.models.labels import _sites
 from raters.terms.base import sample_about_mean, sample_vectors
 
@@ -122,11 +123,7 @@ class SharedMistakes(_sites.AbilityModel):
         family = np.asarray(data.family)[np.asarray(data.judgements_by("annotator")) > 0]
         if data.num_known or len(family) == 0 or family[0] < 0 or (family != family[0]).any():
             return ()
-        return (
-            "all annotators are of one family, and no true class is known: nothing tells what they"
-            " get wrong together from what is right; give some by labels.with_truth(...), or fit"
-            " rt.DawidSkene()",
-        )
+        return (worded("one_family"),)
 
 
 def _effects(axis: str, size: int, event: str, width: int) -> Float[Array, "group event"]:

@@ -14,6 +14,7 @@ from raters.judgements.labels import Labels
 from raters.model import Fit, Values
 from raters.models.labels import _sites
 from raters.models.labels._classes import Classifier
+from raters.terms.base import sampled
 
 
 @dataclass(frozen=True)
@@ -61,19 +62,14 @@ class Yan(_sites.LabelModel):
         tilt_spread = numpyro.sample("tilt_spread", dist.LogNormal(jnp.log(0.3), 0.5))
         # One plate, since NumPyro gives each plate one axis: the axes of classes and features are
         # events.
-        with numpyro.plate("annotator", data.num_annotators):
-            by_class = dist.Normal(mean, spread).expand([data.num_classes]).to_event(1)
-            sensitivity = numpyro.sample(
-                "sensitivity", by_class, infer={"event_dims": ["true_class"]}
-            )
+        number, classes = data.num_annotators, data.num_classes
+        with numpyro.plate("annotator", number):
+            by_class = dist.Normal(mean, spread).expand([classes]).to_event(1)
+            sensitivity = sampled("sensitivity", by_class, "true_class")
             by_feature = dist.Normal(0.0, tilt_spread).expand([data.num_features]).to_event(1)
-            tilt = numpyro.sample("tilt", by_feature, infer={"event_dims": ["feature"]})
-            uniform = dist.Dirichlet(
-                jnp.ones((data.num_annotators, data.num_classes, data.num_classes - 1))
-            ).to_event(1)
-            wrong = numpyro.sample(
-                "wrong", uniform, infer={"event_dims": ["true_class", "wrong_label"]}
-            )
+            tilt = sampled("tilt", by_feature, "feature")
+            uniform = dist.Dirichlet(jnp.ones((number, classes, classes - 1))).to_event(1)
+            wrong = sampled("wrong", uniform, "true_class", "wrong_label")
         annotator = jnp.broadcast_to(data.annotator[:, None], (data.num_rows, data.num_classes))
         logits = sensitivity[annotator, jnp.arange(data.num_classes)]
         for feature in range(data.num_features):

@@ -17,6 +17,7 @@ from raters.distributions.normals import OrderedNormal
 from raters.judgements.answers import GradedResponses
 from raters.model import Values
 from raters.models.on_nodes import OnScale
+from raters.terms.base import sampled
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,8 @@ class GradedResponse(OnScale[GradedResponses]):
         discrimination = dist.TruncatedNormal(1.0, self.discrimination_scale, low=0.0)
         with numpyro.plate("item", number):
             return {
-                "discrimination": numpyro.sample("discrimination", discrimination),
-                "difficulty": numpyro.sample(
-                    "difficulty", difficulty, infer={"event_dims": ["step"]}
-                ),
+                "discrimination": sampled("discrimination", discrimination),
+                "difficulty": sampled("difficulty", difficulty, "step"),
             }
 
     def answers_at(

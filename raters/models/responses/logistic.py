@@ -18,10 +18,9 @@ from raters.distributions.rows import votes_of
 from raters.judgements.answers import Responses
 from raters.judgements.grouped import Patterns
 from raters.model import Fit, Rotation, Scale, Sign, Symmetry, Translation, Values
-from raters.models.mirror import open_mirror
+from raters.models.base import CheckedModel, open_mirror, worded
 from raters.models.on_nodes import Integrable, Nodes, Rows, number_at
-from raters.models.settings import CheckedModel
-from raters.terms.base import sample_vectors
+from raters.terms.base import sample_vectors, sampled
 from raters.terms.competence import LOW
 from raters.terms.tastes import components
 
@@ -47,11 +46,11 @@ class Logistic(Integrable[Responses]):
 
     def generate(self, data: Responses) -> None:
         sites = self.sample_others(data.num_items, 2)
-        with numpyro.plate("person", data.num_persons):
-            ability = numpyro.sample("ability", dist.Normal(0.0, self.ability_spread(sites)))
+        prior = dist.Normal(0.0, self.ability_spread(sites))
+        ability = sampled("ability", prior, person=data.num_persons)
         logits = self.log_odds(ability[data.person], data.item, sites)
-        with numpyro.plate("response", data.num_rows):
-            numpyro.sample("correct", votes_of(logits, data.count), obs=data.correct)
+        rows = votes_of(logits, data.count)
+        sampled("correct", rows, obs=data.correct, response=data.num_rows)
 
     def rows_at(self, node: Nodes, sites: Values, data: Patterns) -> Rows:
         # Each log-odds needs its own index, as the conjugate updates read it row by row.
@@ -116,8 +115,8 @@ class Rasch(Logistic):
         # A half-normal prior, in the form that Pólya-Gamma back-ends read.
         prior = dist.TruncatedNormal(0.0, self.ability_scale_prior, low=0.0)
         ability_scale = numpyro.sample("ability_scale", prior)
-        with numpyro.plate("item", number):
-            difficulty = numpyro.sample("difficulty", dist.Normal(0.0, self.difficulty_scale))
+        prior = dist.Normal(0.0, self.difficulty_scale)
+        difficulty = sampled("difficulty", prior, item=number)
         return {"ability_scale": ability_scale, "difficulty": difficulty}
 
     def ability_spread(self, sites: Values) -> Any:
@@ -188,12 +187,13 @@ class TwoPL(Logistic):
         return (Scale(up=sites[:2], down=sites[2:]), *sign)
 
     def sample_others(self, number: int, num_levels: int) -> Values:
+        normal, low = dist.Normal(0.0, self.difficulty_scale), LOW[self.discrimination]
+        prior = dist.TruncatedNormal(1.0, self.discrimination_scale, low=low)
         with numpyro.plate("item", number):
-            difficulty = numpyro.sample("difficulty", dist.Normal(0.0, self.difficulty_scale))
-            low = LOW[self.discrimination]
-            prior = dist.TruncatedNormal(1.0, self.discrimination_scale, low=low)
-            discrimination = numpyro.sample("discrimination", prior)
-        return {"difficulty": difficulty, "discrimination": discrimination}
+            return {
+                "difficulty": sampled("difficulty", normal),
+                "discrimination": sampled("discrimination", prior),
+            }
 
     def ability_spread(self, sites: Values) -> Any:
         return 1.0
@@ -263,16 +263,15 @@ class IdealPoint(CheckedModel[Responses]):
     def generate(self, data: Responses) -> None:
         dimensions = ("dimension", self.num_dimensions)
         position = sample_vectors("position", 1.0, ("person", data.num_persons), dimensions)
-        with numpyro.plate("item", data.num_items):
-            intercept = numpyro.sample("intercept", dist.Normal(0.0, 5.0))
+        intercept = sampled("intercept", dist.Normal(0.0, 5.0), item=data.num_items)
         slope = sample_vectors("slope", 2.0, ("item", data.num_items), dimensions)
         logits = intercept[data.item]
         for place in range(self.num_dimensions):
             # One index for each row, as the conjugate updates read it.
             column = np.full(data.num_rows, place)
             logits = logits + slope[data.item, column] * position[data.person, column]
-        with numpyro.plate("response", data.num_rows):
-            numpyro.sample("correct", votes_of(logits, data.count), obs=data.correct)
+        rows = votes_of(logits, data.count)
+        sampled("correct", rows, obs=data.correct, response=data.num_rows)
 
     def start(self, data: Responses) -> Values:
         asked = np.maximum(data.judgements_by("item"), 1)
@@ -290,10 +289,7 @@ class IdealPoint(CheckedModel[Responses]):
 
     def marginal(self, data: Responses) -> str:
         """Why no mode can be found."""
-        return (
-            "the joint mode of positions and items is inconsistent for the items, and IdealPoint"
-            " has no form with the positions integrated out; use PGGibbs, NUTS or SVI"
-        )
+        return worded("no_mode", name="IdealPoint", others="items")
 
 
 def _log_odds_of(data: Responses | Patterns, axis: str) -> Float[np.ndarray, " axis"]:
