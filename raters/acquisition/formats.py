@@ -44,7 +44,6 @@ Entries = list[dict[str, Any]]
 Entry = Mapping[str, Any]
 Export = Sequence[Entry]
 Texts = Mapping[Any, str] | None
-People = Mapping[Any, Any] | None
 
 
 class Imported(NamedTuple):
@@ -170,7 +169,7 @@ def _quoted(text: str) -> str:
     return quoteattr(text)
 
 
-def from_label_studio(export: Export, people: People = None) -> Imported:
+def from_label_studio(export: Export, people: Mapping[Any, Any] | None = None) -> Imported:
     """Read answers from the JSON export of Label Studio (not JSON-MIN, which does not say who
     skipped a task); `people` maps its users to annotators."""
     asked: dict[str, Any] = {}
@@ -230,7 +229,7 @@ def argilla_settings(questions: xr.Dataset, *, ties: bool = False) -> dict[str, 
     return settings
 
 
-def from_argilla(records: Export, people: People = None) -> Imported:
+def from_argilla(records: Export, people: Mapping[Any, Any] | None = None) -> Imported:
     """Read answers from records of Argilla 2, as ``dataset.records.to_list()`` or ``to_json`` gives
     them; `people` maps its users to annotators."""
     asked: dict[str, Any] = {}
