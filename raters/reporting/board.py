@@ -29,7 +29,6 @@ from raters.program import Program
 from raters.reporting import views
 from raters.reporting.convergence import convergence
 from raters.reporting.facts import SCORES, as_json, data_facts, plain, plural_noun, scores_of
-from raters.reporting.page import Page
 
 if TYPE_CHECKING:
     from raters.figures.base import Plots
@@ -57,7 +56,7 @@ _NOTED, _REPLICATES, _LEVEL = {"intransitivity": "cycles", "judge_items": "clust
 
 
 @dataclass(frozen=True, repr=False)
-class Board(Page, abc.ABC):
+class Board(views.Page, abc.ABC):
     """A table with one row for each of those compared, and notes.
 
     Attributes

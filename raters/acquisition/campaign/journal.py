@@ -28,6 +28,10 @@ _FORMAT = 2
 # Seconds to wait for another process.
 _PATIENCE = 30.0
 
+_WITHDRAW = (
+    "UPDATE question SET withdrawn = ? WHERE number = ? AND withdrawn IS NULL"
+    " AND NOT EXISTS (SELECT * FROM answer WHERE question = number)"
+)
 # Settings of a new journal where none are given.
 _DEFAULTS = {"batch_size": "10", "budget": "", "stop": ""}
 Arrays = Mapping[str, Shaped[np.ndarray, " ..."]]
@@ -246,19 +250,11 @@ class Journal:
 
     def withdraw(self, questions: Sequence[Any]) -> tuple[str, ...]:
         """Withdraw open questions, all or none."""
-        withdrawn = []
         with transaction(self.path, write=True) as db:
             (known,) = db.execute("SELECT coalesce(max(number), 0) FROM question").fetchone()
-            for question in questions:
-                place = self.place_of(question, known)
-                changed = db.execute(
-                    "UPDATE question SET withdrawn = ? WHERE number = ? AND withdrawn IS NULL"
-                    " AND NOT EXISTS (SELECT * FROM answer WHERE question = number)",
-                    (_now(), place),
-                ).rowcount
-                if changed:
-                    withdrawn.append(self.id_of(place))
-        return tuple(withdrawn)
+            places = [self.place_of(question, known) for question in questions]
+            taken = [place for place in places if db.execute(_WITHDRAW, (_now(), place)).rowcount]
+        return tuple(map(self.id_of, taken))
 
 
 def named[Fact](facts: Iterable[tuple[str, Fact]], prefix: str) -> dict[str, Fact]:
