@@ -156,10 +156,11 @@ def _settings(template: str, questions: xr.Dataset, ties: bool) -> str:
 
     made = jinja2.Environment(trim_blocks=True, undefined=jinja2.StrictUndefined)
     made.filters["quoted"] = _quoted
-    parts = {"roles": roles_of(questions, ties), "options": options_of(questions, ties)}
-    parts |= {"title": title_of(questions), "ties": ties, "each": "answers" in questions}
+    parts: dict[str, Any] = {"title": title_of(questions), "ties": ties}
+    parts |= {"roles": roles_of(questions, ties), "options": options_of(questions, ties)}
+    parts |= {"pair": questions.attrs.get("pair", ()), "each": "answers" in questions}
     text = files("raters.acquisition").joinpath(template).read_text("utf-8")
-    return made.from_string(text).render(parts, pair=questions.attrs.get("pair", ()))
+    return made.from_string(text).render(parts)
 
 
 def _quoted(text: str) -> str:

@@ -158,7 +158,8 @@ def numbers(
     """Write probabilities into shaded cells, such as have a text."""
     style: Style = {"ha": "center", "va": "center", "fontsize": 8}
     for (row, column), prob in np.ndenumerate(probs):
-        axes.text(x[column], y[row], form(prob), color="white" if prob > 0.55 else "black", **style)
+        style["color"] = "white" if prob > 0.55 else "black"
+        axes.text(float(x[column]), float(y[row]), form(prob), **style)
 
 
 def intervals(

@@ -24,7 +24,7 @@ from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
 from raters.judgements.names import plural, shorten
-from raters.kinds import AuditContext, Column, finding
+from raters.kinds import AuditContext, finding
 from raters.program import Program
 from raters.reporting.board import Board
 from raters.reporting.judges.cheapest_panel import Panel, cheapest_panel
@@ -33,19 +33,7 @@ from raters.reporting.judges.verdicts import Verdicts, times, verdicts_of
 
 # Draws of the truth, and the fewest questions that a bias is measured on.
 _DRAWS, _FEWEST = 400, 10
-# Columns that are shown, and the p value of drift below which it is noted.
-_SHOWN = (
-    Column("judge", "name"),
-    Column("accuracy", "interval", marks=(0.5,)),
-    Column("consistency", "percent"),
-    Column("position_bias", "number", "position bias"),
-    Column("length_bias", "number"),
-    Column("agreement", "percent"),
-    Column("p_below_people", "percent", "P(below people)"),
-    Column("cost_per_right", "digits"),
-    Column("most_alike", "text"),
-    Column("drift_p", "digits", "drift (p)"),
-)
+# P value of drift below which it is noted.
 _DRIFT = 0.05
 
 
@@ -80,7 +68,7 @@ class Judges(Board):
         rows = self.to_frame()
         if "most_alike" in rows:
             rows["most_alike"] = rows["most_alike"].fillna("–")
-        return rows, [vars(one) | {"digits": 2} for one in _SHOWN if one.name in rows]
+        return rows, [one | {"digits": 2} for one in self._columns(rows)]
 
 
 @checked
@@ -287,8 +275,8 @@ def _shares(verdicts: Verdicts, *more: str) -> pd.Series:
 def _rate(name: str, shares: pd.Series, level: float) -> pd.DataFrame:
     """Mean over the questions of each judge, with Jeffreys' interval."""
     rates = shares.groupby("judge").agg(["sum", "size"])
-    ends = [name, f"{name}_low", f"{name}_high"]
-    return pd.DataFrame(jeffreys(*rates.to_numpy().T, level), rates.index, ends)
+    intervals = jeffreys(rates["sum"].to_numpy(), rates["size"].to_numpy(), level)
+    return pd.DataFrame(intervals, rates.index, [name, f"{name}_low", f"{name}_high"])
 
 
 def _consistency(verdicts: Verdicts, level: float) -> pd.DataFrame:
