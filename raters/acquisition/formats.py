@@ -151,7 +151,6 @@ def label_studio_config(questions: xr.Dataset, *, ties: bool = False) -> str:
 
 
 def _settings(template: str, questions: xr.Dataset, ties: bool) -> str:
-    """Settings of a tool for these questions, by its template."""
     import jinja2  # Imported once it is wanted.
 
     made = jinja2.Environment(trim_blocks=True, undefined=jinja2.StrictUndefined)

@@ -20,8 +20,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Answers:
-    """Shares of the classes among an annotator's answers to a question, shape (cell, class), a cell
-    for each of these, and its question."""
+    """Share of each class among an annotator's answers to a question, a cell for each of these."""
 
     question: Int[np.ndarray, " cell"]
     shares: csr_array

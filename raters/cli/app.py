@@ -27,7 +27,6 @@ _TYPES |= dict.fromkeys(("FILE", "DIR", "CAMPAIGN.db", "RESULT.nc"), Path)
 
 
 def _argument(help: str | None = None, several: bool = False, **settings: Any) -> dict[str, Any]:
-    """Settings of an argument, from those of an option."""
     if "metavar" not in settings:
         return {"action": "store_true", "help": help}
     settings["type"] = _TYPES.get(settings.get("type", settings["metavar"]), str)

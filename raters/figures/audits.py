@@ -1,5 +1,4 @@
-"""Figures of audits (competences, confusion matrices), of posterior predictive checks, and of
-simulated campaigns."""
+"""Figures of audits, of posterior predictive checks, and of simulated campaigns."""
 
 from __future__ import annotations
 
