@@ -254,7 +254,7 @@ def _notes(
         numbers |= {"low": low, "high": high}
         alike = shared.pairs().head(1)
         numbers["pair"] = alike[[shared.judge, "other"]].astype(str).to_numpy().ravel().tolist()
-        numbers["correlation"] = next(iter(alike["correlation"]), None)
+        numbers["correlation"] = next(iter(alike["correlation"].tolist()), None)
         notes.append(finding("shared", **numbers))
     if "people_agreement" in board and len(people) > 1:
         agreement = float(board["people_agreement"].mean())
