@@ -10,9 +10,11 @@ https://docs.argilla.io/latest/how_to_guides/import_export/ (records and setting
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
@@ -42,7 +44,6 @@ Entries = list[dict[str, Any]]
 Entry = Mapping[str, Any]
 Export = Sequence[Entry]
 Texts = Mapping[Any, str] | None
-People = Mapping[Any, Any] | None
 
 
 class Imported(NamedTuple):
@@ -146,24 +147,19 @@ def to_label_studio(questions: xr.Dataset, texts: Texts = None) -> Entries:
 def label_studio_config(questions: xr.Dataset, *, ties: bool = False) -> str:
     """Labelling interface for the tasks: two texts side by side, or a text with a choice of
     answers."""
-    roles, pair = roles_of(questions, ties), questions.attrs.get("pair", ())
-    options = options_of(questions, ties)
-    texts = {role: f'<Text name="{role}" value="${role}"/>' for role in roles}
-    lines = [texts[role] for role in roles if role not in pair]
-    if pair:
-        sides = "".join(f'<View style="flex: 1">{texts[side]}</View>' for side in pair)
-        lines.append(f'<View style="display: flex; gap: 2em">{sides}</View>')
-    about = pair[0] if pair else roles[0]
-    choices = f'<Choices name="answer" toName="{about}" choice="single" required="true"'
-    if pair and not ties:
-        lines.append(f'<Pairwise name="answer" toName="{",".join(pair)}"/>')
-    elif "answers" in questions:  # each task brings its own
-        lines.append(f'{choices} value="$answers"/>')
-    else:
-        each = [f"<Choice value={_quoted(value)}/>" for value in options]
-        lines += [f"{choices}>", *each, "</Choices>"]
-    header = f"<Header value={_quoted(title_of(questions))}/>"
-    return "\n".join(["<View>", header, *lines, "</View>"])
+    return _settings("label_studio.xml.jinja", questions, ties)
+
+
+def _settings(template: str, questions: xr.Dataset, ties: bool) -> str:
+    import jinja2  # Imported once it is wanted.
+
+    made = jinja2.Environment(trim_blocks=True, undefined=jinja2.StrictUndefined)
+    made.filters["quoted"] = _quoted
+    parts: dict[str, Any] = {"title": title_of(questions), "ties": ties}
+    parts |= {"roles": roles_of(questions, ties), "options": options_of(questions, ties)}
+    parts |= {"pair": questions.attrs.get("pair", ()), "each": "answers" in questions}
+    text = files("raters.acquisition").joinpath(template).read_text("utf-8")
+    return made.from_string(text).render(parts)
 
 
 def _quoted(text: str) -> str:
@@ -173,7 +169,7 @@ def _quoted(text: str) -> str:
     return quoteattr(text)
 
 
-def from_label_studio(export: Export, people: People = None) -> Imported:
+def from_label_studio(export: Export, people: Mapping[Any, Any] | None = None) -> Imported:
     """Read answers from the JSON export of Label Studio (not JSON-MIN, which does not say who
     skipped a task); `people` maps its users to annotators."""
     asked: dict[str, Any] = {}
@@ -229,22 +225,11 @@ def to_argilla(questions: xr.Dataset, texts: Texts = None) -> Entries:
 def argilla_settings(questions: xr.Dataset, *, ties: bool = False) -> dict[str, Any]:
     """Settings of the dataset for these records: write them as JSON, and read that with
     ``rg.Settings.from_json``."""
-    roles, options = roles_of(questions, ties), options_of(questions, ties)
-    question = {"name": "answer", "title": title_of(questions), "required": True}
-    choices = [{"value": option, "text": option} for option in options]
-    select = {"type": "label_selection", "visible_options": None, "options": choices}
-    plain, terms = {"type": "text", "use_markdown": False}, {"type": "terms", "values": None}
-    names = ["by", *(f"{role}_name" for role in roles)]
-    fields = [{"name": one, "title": one, "required": True, "settings": plain} for one in roles]
-    metadata: Entries = [{"name": name, "title": name, "settings": terms} for name in names]
-    for one in metadata:
-        one["visible_for_annotators"] = one["name"] == "by"
-    questions_asked = [question | {"description": None, "settings": select}]
-    settings = {"guidelines": None, "fields": fields, "questions": questions_asked, "vectors": []}
-    return settings | {"metadata": metadata, "allow_extra_metadata": True}
+    settings: dict[str, Any] = json.loads(_settings("argilla.json.jinja", questions, ties))
+    return settings
 
 
-def from_argilla(records: Export, people: People = None) -> Imported:
+def from_argilla(records: Export, people: Mapping[Any, Any] | None = None) -> Imported:
     """Read answers from records of Argilla 2, as ``dataset.records.to_list()`` or ``to_json`` gives
     them; `people` maps its users to annotators."""
     asked: dict[str, Any] = {}

@@ -27,7 +27,6 @@ Target = Literal[
 
 PerAnnotator = Float[np.ndarray, " annotator"]
 Pairs = tuple[tuple[Any, float], ...]
-Rows = Int[np.ndarray, " question"]
 
 
 # ---------------------------------------------------------------- annotators
@@ -226,7 +225,7 @@ class Policy:
 
     def _take(
         self, size: int, chooser: Chooser, posterior: Posterior, questions: Any, asked: PerAnnotator
-    ) -> Rows:
+    ) -> Int[np.ndarray, " question"]:
         """Take rows in order within quotas and least shares, with annotators by the rule."""
         names, about = posterior.data.judges, questions.about()
         judge = np.asarray(questions.codes(questions.judge))

@@ -511,16 +511,14 @@ def combined(
     # Of those without judgements of a kind nothing is asked about it.
     p_below = np.where(number > 0, number / np.maximum(total, 1) * below, 0.0).sum(0)
     columns = {"judgements": total, "p_below": p_below, "p_above": 1 - p_below}
-    may_drop, enough, alone = number == 0, number == 0, True
-    for row, (name, one) in enumerate(audits.items()):
+    (may_drop, enough), alone = np.ones((2, len(total)), bool), True
+    for none, (name, one) in zip(number == 0, audits.items(), strict=True):
         gives_one_answer = np.asarray(one.table.get("gives_one_answer", False), bool)
-        may_drop[row] |= gives_one_answer | (not one.anchor.is_missing)
-        enough[row] |= one.table["verdict"].values != "too few draws"
+        may_drop &= none | gives_one_answer | (not one.anchor.is_missing)
+        enough &= none | (one.table["verdict"].values != "too few draws")
         known = one.anchor.known or program.parts[name].data.tells_judges_apart()
         alone &= one.anchor.is_missing and not known
-    columns["verdict"] = decided(
-        columns, costs, may_drop.all(0), least, alone=alone, enough=enough.all(0)
-    )
+    columns["verdict"] = decided(columns, costs, may_drop, least, alone=alone, enough=enough)
     judge = next(iter(audits.values())).judge
     names = next(iter(program.parts.values())).data.judges
     parts = [f"P({name}.{one.judged} < {one.threshold:g})" for name, one in audits.items()]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from scipy.sparse import csr_array, diags_array
 from scipy.special import stdtrit
 
 from raters.judgements.base import Judgements
@@ -19,50 +20,38 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Answers:
-    """Share of each class among an annotator's answers to a question, a row for each of these."""
+    """Share of each class among an annotator's answers to a question, a cell for each of these."""
 
-    question: Int[np.ndarray, " row"]
-    label: Int[np.ndarray, " row"]
-    cell: Int[np.ndarray, " row"]
-    share: Float[np.ndarray, " row"]
-    num_classes: int
+    question: Int[np.ndarray, " cell"]
+    shares: csr_array
     exchangeable: bool = False
 
     @classmethod
     def of(cls, data: Judgements) -> Answers:
         """Aggregate the answers of each annotator to each question into shares."""
         annotator, question, label, count = data.tallies(ordered=True)
-        question, label = np.asarray(question, np.int64), np.asarray(label, np.int64)
-        num_classes = len(data.answers())
-        asked = question * len(data.judges) + annotator
-        key, inverse = np.unique((asked * num_classes + label)[count > 0], return_inverse=True)
-        count = np.bincount(inverse, count[count > 0])
-        asked, label = np.divmod(key, num_classes)
-        cell = np.unique(asked, return_inverse=True)[1]
-        share = count / np.bincount(cell, count)[cell] if len(cell) else count
-        return cls(asked // len(data.judges), label, cell, share, num_classes, data.exchangeable)
+        asked = np.asarray(question, np.int64) * len(data.judges) + annotator
+        asked, label, count = (column[count > 0] for column in (asked, label, count))
+        asked, cell = np.unique(asked, return_inverse=True)
+        shares = csr_array((count, (cell, label)), (len(asked), len(data.answers())), dtype=float)
+        shares.data /= np.repeat(shares.sum(1), np.diff(shares.indptr))
+        return cls(asked // len(data.judges), shares, data.exchangeable)
 
     @property
     def num_raters(self) -> PerQuestion:
         """Number of annotators who answered each question."""
-        return np.asarray(np.rint(np.bincount(self.question, self.share)))
+        return np.bincount(self.question).astype(float)
 
     def of_questions(self, used: Bool[np.ndarray, " question"]) -> Answers:
         """Select some questions, and renumber these."""
         keep = used[self.question]
         question = (np.cumsum(used) - 1)[self.question[keep]]
-        cell = np.unique(self.cell[keep], return_inverse=True)[1]
-        return Answers(
-            question, self.label[keep], cell, self.share[keep], self.num_classes, self.exchangeable
-        )
+        return Answers(question, self.shares[keep], self.exchangeable)
 
     def against_the_rest(self, label: int) -> Answers:
         """Put all classes but one together."""
-        key, inverse = np.unique(self.cell * 2 + (self.label == label), return_inverse=True)
-        cell, is_label = np.divmod(key, 2)
-        question = np.zeros(len(key), np.int64)
-        question[inverse] = self.question
-        return Answers(question, is_label, cell, np.bincount(inverse, self.share), 2)
+        share = self.shares[:, [label]].toarray()
+        return Answers(self.question, csr_array(np.hstack([1 - share, share])))
 
 
 @dataclass(frozen=True)
@@ -118,25 +107,20 @@ class Ratio:
 
 def _squares(answers: Answers, weight: PerQuestion) -> tuple[float, PerQuestion]:
     """Sum of the squares of the classes' shares, and half of its derivative in each weight."""
-    num_questions = len(weight)
-    of_question = answers.share / answers.num_raters[answers.question]
-    weighted = of_question * weight[answers.question]
-    shares = np.bincount(answers.label, weighted, answers.num_classes) / num_questions
+    question = answers.question
+    of_question = diags_array(1 / answers.num_raters[question]) @ answers.shares
+    shares = (weight[question] @ of_question) / len(weight)
     squares = float(np.sum(shares**2))
-    own = np.bincount(answers.question, of_question * shares[answers.label], num_questions)
-    return squares, weight * (own - squares)
+    return squares, weight * (np.bincount(question, of_question @ shares) - squares)
 
 
 def _disagreements(answers: Answers) -> PerQuestion:
     """Probability that two different annotators of each question disagree."""
-    num_raters = answers.num_raters
-    num_questions, pairs = len(num_raters), num_raters * (num_raters - 1)
-    key = answers.question * answers.num_classes + answers.label
-    key, inverse = np.unique(key, return_inverse=True)
-    together = np.bincount(inverse, answers.share) ** 2
-    equal_pairs = np.bincount(key // answers.num_classes, together, num_questions)
-    self_pairs = np.bincount(answers.question, answers.share**2, num_questions)
-    return np.asarray(1 - (equal_pairs - self_pairs) / pairs)
+    num_raters, question = answers.num_raters, answers.question
+    cells = question, np.arange(len(question))
+    together = csr_array((np.ones(len(question)), cells)) @ answers.shares
+    self_pairs = np.bincount(question, answers.shares.power(2).sum(1))
+    return 1 - (together.power(2).sum(1) - self_pairs) / (num_raters * (num_raters - 1))
 
 
 def nominal(answers: Answers) -> dict[str, Ratio]:
@@ -152,8 +136,8 @@ def nominal(answers: Answers) -> dict[str, Ratio]:
     pooled, change_of_pooled = _squares(answers, by_answers)
     num_answers = num_raters.sum()
     finite = num_answers / (num_answers - 1)
-    with_self = float(np.sum(answers.share**2)) / num_answers**2
-    others = answers.num_classes - 1 or np.nan
+    with_self = float(answers.shares.power(2).sum()) / num_answers**2
+    others = answers.shares.shape[1] - 1 or np.nan
     return ratios | {
         "krippendorff_alpha": Ratio.of(
             disagree, by_answers, 1 - finite * (pooled - with_self), -2 * finite * change_of_pooled
@@ -167,9 +151,7 @@ def of_class(answers: Answers) -> tuple[dict[str, Ratio], float]:
     """Compute the statistics of one class against the rest."""
     num_raters = answers.num_raters
     by_answers = num_raters / num_raters.mean()
-    of_question = (
-        np.bincount(answers.question, answers.share * answers.label, len(num_raters)) / num_raters
-    )
+    of_question = np.bincount(answers.question, answers.shares @ [0.0, 1.0]) / num_raters
     share = float(np.mean(by_answers * of_question))
     ratios = nominal(answers)
     specific = Ratio.of(
@@ -188,27 +170,24 @@ def of_class(answers: Answers) -> tuple[dict[str, Ratio], float]:
 
 def scored(answers: Answers, score: PerClass) -> Ratio:
     """Compute Krippendorff's α for classes at the given distances (interval)."""
-    used = score[np.unique(answers.label)]
+    used = score[np.unique(answers.shares.indices)]
     width = float(np.ptp(used)) or 1.0
     return _alpha(answers, (score - used.min()) / width, ranks=False)
 
 
 def ordinal(answers: Answers) -> Ratio:
     """Compute Krippendorff's α for classes of which the order alone is known."""
-    share = np.bincount(answers.label, answers.share, answers.num_classes) / answers.share.sum()
+    share = answers.shares.sum(0) / answers.shares.sum()
     return _alpha(answers, np.cumsum(share) - share / 2, ranks=True)
 
 
 def _alpha(answers: Answers, score: PerClass, *, ranks: bool) -> Ratio:
     """α with the squared difference of scores; those of ranks depend on the answers."""
-    num_raters = answers.num_raters
+    num_raters, question, shares = answers.num_raters, answers.question, answers.shares
     num_answers, by_answers = num_raters.sum(), num_raters / num_raters.mean()
-    values = score[answers.label]
-    of_cell = np.bincount(answers.cell, answers.share * values)[answers.cell]
-    # A cell's square is spread over its rows by their shares.
+    of_cell = shares @ score
     total, squares, own = (
-        np.bincount(answers.question, answers.share * power, len(num_raters))
-        for power in (values, values**2, of_cell**2)
+        np.bincount(question, each) for each in (of_cell, shares @ score**2, of_cell**2)
     )
     pairs = num_raters * (num_raters - 1)
     disagree = 2 * ((num_raters - 1) * squares - total**2 + own) / pairs
@@ -220,12 +199,10 @@ def _alpha(answers: Answers, score: PerClass, *, ranks: bool) -> Ratio:
     chance_influence = 2 * finite * by_answers * spread
     if not ranks:
         return Ratio.of(disagree, by_answers, chance, chance_influence)
-    size = answers.num_classes
-    share = np.bincount(answers.label, answers.share, size) / num_answers
+    share = shares.sum(0) / num_answers
     # Mean score of the other annotators, summed over the answers of each class.
-    others = answers.share * (total[answers.question] - of_cell)
-    others = others / (num_raters[answers.question] - 1)
-    partner = np.bincount(answers.label, others, size) / num_answers
+    others = (total[question] - of_cell) / (num_raters[question] - 1)
+    partner = (others @ shares) / num_answers
     through = [4 * (share * score - partner), 4 * finite * share * (score - mean)]
     further, more = (_through_ranks(answers, one, by_answers) for one in through)
     return Ratio.of(disagree, by_answers, chance, chance_influence + more, further)
@@ -235,6 +212,5 @@ def _through_ranks(answers: Answers, derivative: PerClass, weight: PerQuestion) 
     """Derivative in the weights of the questions, of a function of the mean rank of each class."""
     # A class adds half of its share to its own mean rank, and all of it to those above.
     above = derivative.sum() - np.cumsum(derivative) + derivative / 2
-    own = np.bincount(answers.question, answers.share * above[answers.label], len(weight))
-    own = own / answers.num_raters
+    own = np.bincount(answers.question, answers.shares @ above) / answers.num_raters
     return np.asarray(weight * (own - np.mean(weight * own)))

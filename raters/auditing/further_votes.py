@@ -16,7 +16,6 @@ from raters.terms.ties import votes_with_ties
 # For each set of pairs, the pairs that are voted on.
 Pairs = Int[np.ndarray, "set pair"]
 Gaps = Float[np.ndarray, "draw set pair"]
-PerSet = Float[np.ndarray, " set"]
 
 # Numbers of votes that are looked at, judges who would cast them, and half a step of a derivative.
 _VOTES = np.geomspace(1, 1e6, 146)
@@ -25,7 +24,7 @@ _JUDGES, _STEP = 24, 0.05
 
 def votes_needed(
     gap: Gaps, information: Float[np.ndarray, "set pair"], level: float, rng: np.random.Generator
-) -> list[PerSet]:
+) -> list[Float[np.ndarray, " set"]]:
     r"""Further votes, divided evenly over the pairs of a set, until the posterior probability that
     each pair is in the likelier of its orders is at least `level` (by Bonferroni's inequality): in
     half of all futures, and the ends of an interval.

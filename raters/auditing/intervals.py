@@ -14,7 +14,6 @@ from jaxtyping import Float, Int
 
 from raters.judgements.names import names_array
 
-Ranks = Int[np.ndarray, "draw item"]
 PerItem = Int[np.ndarray, " item"]
 
 
@@ -79,7 +78,7 @@ def ranked_by(draws: xr.DataArray, axis: str, level: float) -> pd.DataFrame:
     return pd.concat(whole, ignore_index=True)
 
 
-def joint_bounds(ranks: Ranks, level: float) -> tuple[PerItem, PerItem]:
+def joint_bounds(ranks: Int[np.ndarray, "draw item"], level: float) -> tuple[PerItem, PerItem]:
     """Bounds between which the ranks of all items lie at once with a probability of `level`, each
     between order statistics of the same places (Besag, Green, Higdon and Mengersen 1995)."""
     ordered, last = np.sort(ranks, axis=0), len(ranks) - 1

@@ -18,7 +18,6 @@ from raters.program import Program, Site
 
 PerJudge = Float[np.ndarray, " judge"]
 Flags = Bool[np.ndarray, " judge"]
-Codes = Int[np.ndarray, " row"]
 PerRow = Float[np.ndarray, " row"]
 Columns = Mapping[str, np.ndarray]
 
@@ -79,7 +78,7 @@ def rule(many: str, p: str, least: int, costs: Costs, *, anchored: bool) -> str:
     return worded("rule", **facts, differs=DIFFERS, anchored=anchored)
 
 
-def share_of(judge: Codes, votes: PerRow, weight: PerRow, size: int) -> PerJudge:
+def share_of(judge: Int[np.ndarray, " row"], votes: PerRow, weight: PerRow, size: int) -> PerJudge:
     """Share of each judge's judgements that some votes are; NaN without judgements."""
     with np.errstate(invalid="ignore"):
         return np.bincount(judge, votes, size) / np.bincount(judge, weight, size)

@@ -15,7 +15,7 @@ from jaxtyping import Int
 from raters.errors import BackendError, ConvergenceWarning, DataWarning, refuse
 from raters.errors.validation import checked, whole
 from raters.fitting.fit import fit
-from raters.fitting.result import check_data
+from raters.fitting.result import check_data, draws_of
 from raters.fitting.simulate import simulate
 from raters.inference import Backend
 from raters.inference.base import progress_bar
@@ -108,25 +108,19 @@ def _replicate(
         warnings.simplefilter("ignore", DataWarning)
         again = int(rng.integers(2**32))
         result = fit(model, data, backend, seed=again, progress=False, log_likelihood=False)
-    posterior = {
-        str(name): draw.values.reshape(-1, *draw.shape[2:])
-        for name, draw in result["posterior"].data_vars.items()
-        if name in truth  # What is deterministic is not.
-    }
-    num_draws = len(next(iter(posterior.values())))
+    values, _ = draws_of(Program(model, data), result)
+    num_draws = len(next(iter(values.values())))
     if num_draws < draws:
         problem = f"is more than the {num_draws} that {backend!r} gives"
         refuse("draws", draws, problem, f"it must be at most {num_draws}")
     kept = np.linspace(0, num_draws - 1, draws).round().astype(int)
-    posterior = {name: draw[kept] for name, draw in posterior.items()}
     with jax.enable_x64(True):
         both = {
-            name: np.concatenate([np.asarray(truth[name], np.float64)[None], posterior[name]])
-            for name in posterior
+            name: np.concatenate([np.asarray(truth[name], np.float64)[None], value[kept]])
+            for name, value in values.items()
         }
-        both["log_likelihood"] = np.asarray(
-            log_likelihoods(model, jax.tree.map(jnp.asarray, data), both)
-        )
+        traced = jax.tree.map(jnp.asarray, data)
+        both["log_likelihood"] = np.asarray(log_likelihoods(model, traced, both))
     both = identify(model, both, 1)
     return {name: _rank(values, rng) for name, values in both.items()}, bool(caught)
 

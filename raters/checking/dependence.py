@@ -12,6 +12,7 @@ import xarray as xr
 from jaxtyping import Float, Int
 from scipy.sparse import csr_array, diags_array
 
+from raters.auditing.intervals import mean_and_interval
 from raters.auditing.truth.calibration import ENOUGH
 from raters.auditing.truth.gold_weights import with_gold
 from raters.auditing.words import worded
@@ -248,14 +249,12 @@ def dependence(
     tails = ((1 - level) / 2, (1 + level) / 2)
     intervals = [np.quantile(values, tails).tolist() for values in (means, effective)]
     drawn = np.where(np.eye(len(codes), dtype=bool), np.nan, tables)
-    low, high = np.quantile(drawn, tails, axis=0)
-    columns = {"correlation": drawn.mean(0), "correlation_low": low, "correlation_high": high}
+    columns = mean_and_interval("correlation", drawn, level)
     columns["questions"] = (there @ there.T).toarray().astype(int)
     axes, names = (data.judge, "other"), names_array([data.judges[code] for code in codes])
+    table = {name: (axes, one) for name, one in columns.items()}
     return Dependence(
-        xr.Dataset(
-            {name: (axes, one) for name, one in columns.items()}, dict.fromkeys(axes, names)
-        ),
+        xr.Dataset(table, dict.fromkeys(axes, names)),
         mean=float(np.mean(means)),
         mean_interval=tuple(intervals[0]),
         effective=float(np.median(effective)),

@@ -24,7 +24,6 @@ from raters.program.traces import trace
 Positions = Float[np.ndarray, "ranking position"]
 # Utilities, and places.
 Drawn = tuple[Float[Array, "ranking position"], Int[Array, "ranking position"]]
-OneKey = Key[Array, ""]
 PerRanking = Float[np.ndarray, " ranking"]
 
 # Numbers that are computed at a time.
@@ -105,7 +104,7 @@ def order_draws(
 def _drawn(
     model: Model[Any], data: Any, draws: Values, keys: Key[Array, " draw"]
 ) -> tuple[Float[Array, "draw ranking position"], Int[Array, "draw ranking position"]]:
-    def one(part: tuple[Values, OneKey]) -> tuple[Array, Array]:
+    def one(part: tuple[Values, Key[Array, ""]]) -> tuple[Array, Array]:
         values, key = part
         site = trace(model, data, values)[model.observed]
         return utility_and_places(site["fn"], site["value"], key)
@@ -113,7 +112,7 @@ def _drawn(
     return jax.lax.map(one, (draws, keys))
 
 
-def utility_and_places(fn: dist.Distribution, value: Array, key: OneKey) -> Drawn:
+def utility_and_places(fn: dist.Distribution, value: Array, key: Key[Array, ""]) -> Drawn:
     """Utility of each item offered, and places drawn anew."""
     if isinstance(fn, Orders):
         return fn.utility, fn.sample(key)

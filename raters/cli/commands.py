@@ -40,8 +40,7 @@ from raters.program import Program
 from raters.reporting.board import check_order
 from raters.reporting.facts import as_json, scores_of, why_unjudged
 from raters.reporting.judges.judges import people_and_prices
-from raters.reporting.page import FORMS, check_form
-from raters.reporting.views import as_options
+from raters.reporting.views import FORMS, as_options, check_form
 
 # ---------------------------------------------------------------- audit and report
 

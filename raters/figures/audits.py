@@ -1,4 +1,4 @@
-"""Figures of an audit: competences, and confusion matrices; and of posterior predictive checks."""
+"""Figures of audits, of posterior predictive checks, and of simulated campaigns."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from matplotlib.patches import Rectangle
 
 from raters.auditing.audit import Audit
 from raters.errors import SettingError, refuse
-from raters.errors.validation import checked
+from raters.errors.validation import checked, one_of
 from raters.figures import base
-from raters.figures.base import FAINT, GREY, VERDICTS, Plots, Style, collected, new_figure, plain
+from raters.figures.base import COLOURS, FAINT, GREY, VERDICTS, Plots, Style
 from raters.judgements.names import plural
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def competences(audit: Audit) -> Plots:
     base.plain(axes, "y")
     base.name_rows(axes, rows)
     for shown, alpha in zip(each, (1.0, 0.4), strict=False):
-        for verdict, (colour, marker) in base.VERDICTS.items():
+        for verdict, (colour, marker) in VERDICTS.items():
             mask = table["verdict"].values[rows.shown] == verdict
             part = shown.isel({judge: rows.shown[mask]})
             style: Style = {"color": colour, "alpha": alpha}
@@ -100,7 +100,7 @@ def _legend(figure: Figure, audit: Audit) -> None:
     """Draw a legend of the verdicts, each with its number of judges."""
     count = Counter(map(str, audit.table["verdict"].values))
     handles = []
-    for verdict, (colour, marker) in base.VERDICTS.items():
+    for verdict, (colour, marker) in VERDICTS.items():
         if verdict in count:
             label = f"{verdict} ({count[verdict]})"
             style: Style = {"color": colour, "marker": marker, "linestyle": "none"}
@@ -155,7 +155,7 @@ def confusions(audit: Audit) -> Plots:
     for index, (axes, name, verdict) in enumerate(zip(panels, names, verdicts, strict=True)):
         shades = _matrix(axes, values[index])
         title = base.short(name, int(side / 0.09))
-        colour = base.VERDICTS[verdict][0]
+        colour = VERDICTS[verdict][0]
         axes.set_title(title, fontsize=9, color=colour, fontweight="bold", loc="left")
         # Where the last line is not full, the panels above it have the names.
         below = classes if index + columns >= len(order) else []
@@ -176,10 +176,8 @@ def _matrix(axes: Axes, matrix: Float[np.ndarray, "true_class label"]) -> AxesIm
         corner = (code - 0.45, code - 0.45)
         axes.add_patch(Rectangle(corner, 0.9, 0.9, fill=False, edgecolor=GREY, linewidth=1))
     if len(matrix) <= _NUMBERED:
-        for (row, column), prob in np.ndenumerate(matrix):
-            style: Style = {"ha": "center", "va": "center", "fontsize": 8}
-            style["color"] = "white" if prob > 0.55 else "black"
-            axes.text(column, row, f"{prob:.2f}".lstrip("0"), **style)
+        places = np.arange(len(matrix))
+        base.numbers(axes, places, places, matrix, lambda prob: f"{prob:.2f}".lstrip("0"))
     axes.tick_params(length=0)
     axes.spines[:].set_color(FAINT)
     return shades
@@ -221,12 +219,12 @@ def checks(check: Check) -> Plots:
         raise SettingError("nothing of these data could be measured, so there is nothing to draw")
     names = data["discrepancy"].values.tolist()
     columns = min(3, len(names))
-    figure = new_figure(3.9 * columns, 2.9 * -(-len(names) // columns))
+    figure = base.new_figure(3.9 * columns, 2.9 * -(-len(names) // columns))
     panels = base.grid(figure, len(names), columns)
     for panel, name in zip(panels, names, strict=True):
         _discrepancy(panel, data.sel(discrepancy=name), table.sel(discrepancy=name))
         panel.set_title(str(name).replace("_", " "), loc="left", fontsize=11)
-    return collected(data, figure, panels, "discrepancy", names, columns)
+    return base.collected(data, figure, panels, "discrepancy", names, columns)
 
 
 def _discrepancy(axes: Axes, data: xr.Dataset, row: xr.Dataset) -> None:
@@ -242,4 +240,77 @@ def _discrepancy(axes: Axes, data: xr.Dataset, row: xr.Dataset) -> None:
     axes.set_xlabel(textwrap.fill(str(row["title"].values), 44), fontsize=8)
     axes.set_yticks([])
     axes.tick_params(labelsize=8)
-    plain(axes, "x")
+    base.plain(axes, "x")
+
+
+# ---------------------------------------------------------------- campaigns
+
+_STYLES = ("-", "--", ":", "-.")
+# Axis labels of the measures of `simulate_campaign`.
+_WORDS = {
+    "tau": "Kendall's τ with the true rewards",
+    "coverage": "share of true differences inside 90 % intervals",
+    "competence_correlation": "correlation with the true competences",
+    "competence_asked": "true competence of those asked, mean of the batch",
+    "accuracy": "share of items whose class is right",
+}
+
+
+@checked
+def learning_curves(curves: xr.Dataset, name: str = "tau") -> Plots:
+    """Draw a measure of simulated campaigns against the number of answers, one line per policy.
+
+    Parameters
+    ----------
+    curves : xarray.Dataset
+        From `raters.acquisition.simulate_campaign` or `replay_campaign`: axes ``policy`` and
+        ``batch``. Over other axes, as of ``xr.concat([simulate_campaign(..., seed=s) for s in
+        seeds], "replicate")``, the mean is drawn.
+    name : str
+        Variable to draw, such as ``tau``.
+
+    Returns
+    -------
+    arviz_plots.PlotCollection
+        Its ``data`` have, with axes ``policy`` and ``batch``, the mean under its own name, and that
+        of ``answers``. Batches that some replicates did not reach are left out, so that no line
+        jumps where a replicate ends.
+
+    Examples
+    --------
+    >>> import raters as rt, raters.figures, xarray as xr
+    >>> votes, truth = rt.datasets.paper(num_items=5, num_annotators=3, num_votes=30, seed=0)
+    >>> runs = [rt.acquisition.simulate_campaign(
+    ...             rt.ExtendedBTL(), truth, rt.Candidates.pairs(votes), {"ours": rt.Policy()},
+    ...             batch_size=5, batches=2, seed=seed, progress=False) for seed in (0, 1)]
+    >>> plots = rt.figures.learning_curves(xr.concat(runs, "replicate"))
+    >>> list(plots.data), plots.data["tau"].shape
+    (['tau', 'answers'], (1, 2))
+    >>> plots.savefig("curves.png")        # doctest: +SKIP
+    """
+    if "batch" not in curves.dims or "answers" not in curves:
+        refuse("curves", curves, "is no campaign's", "pass what `simulate_campaign` returned")
+    one_of("name", name, map(str, curves))
+    several = curves if "policy" in curves.dims else curves.expand_dims(policy=["policy"])
+    extra = [axis for axis in several.dims if axis not in ("policy", "batch")]
+    data = several[[name, "answers"]].mean(extra, skipna=False).transpose("policy", "batch")
+    figure = base.new_figure(8.5, 4.8)
+    axes = figure.subplots()
+    for index, policy in enumerate(data["policy"].values):
+        curve = data.isel(policy=index)
+        # Each of up to 32 policies has its own pair of colour and style.
+        colour = COLOURS[index % len(COLOURS)]
+        style = _STYLES[(index + index // len(COLOURS)) % len(_STYLES)]
+        label, x = base.short(policy), curve["answers"]
+        axes.plot(x, curve[name], color=colour, linestyle=style, linewidth=1.8, label=label)
+    axes.set(xlabel="answers", ylabel=_WORDS.get(name, name))
+    over = f", mean over {', '.join(map(str, extra))}" if extra else ""
+    figure.suptitle(f"Quality by number of answers{over}", x=0.01, ha="left", fontsize=11)
+    base.plain(axes)
+    if "policy" in curves.dims:
+        # In the order in which the lines end.
+        last = [np.append(-np.inf, line[np.isfinite(line)])[-1] for line in data[name].values]
+        handles = [axes.get_lines()[index] for index in np.argsort(-np.array(last), kind="stable")]
+        beside: Style = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "frameon": False}
+        axes.legend(handles=handles, fontsize=9, handlelength=3, **beside)
+    return base.collected(data, figure, [axes])

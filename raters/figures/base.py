@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 from unicodedata import east_asian_width
 
@@ -149,6 +150,16 @@ def name_rows(axes: Axes, rows: Rows) -> None:
         text = f"… {rows.left_out} of {len(rows.shown) + rows.left_out} not shown …"
         style: Style = {"ha": "center", "va": "center", "fontsize": 9}
         axes.text(0.5, rows.head, text, transform=axes.get_yaxis_transform(), **style)
+
+
+def numbers(
+    axes: Axes, x: np.ndarray, y: np.ndarray, probs: np.ndarray, form: Callable[[float], str]
+) -> None:
+    """Write probabilities into shaded cells, such as have a text."""
+    style: Style = {"ha": "center", "va": "center", "fontsize": 8}
+    for (row, column), prob in np.ndenumerate(probs):
+        style["color"] = "white" if prob > 0.55 else "black"
+        axes.text(float(x[column]), float(y[row]), form(prob), **style)
 
 
 def intervals(

@@ -110,16 +110,14 @@ def _rank_cells(figure: Figure, axes: Axes, data: xr.Dataset, rows: Rows) -> Non
     for part in filter(len, (np.arange(rows.head), np.arange(rows.head, len(probs)))):
         heights = np.append(rows.position[part], rows.position[part[-1]] + 1) - 0.5
         shades = axes.pcolormesh(edges, heights, probs[part], cmap="Blues", norm=scale)
-    style: Style = {"ha": "center", "va": "center", "fontsize": 8}
     if numbered:
-        for (row, column), prob in np.ndenumerate(probs):
-            style["color"] = "white" if prob > 0.55 else "black"
-            if prob > 0:
-                axes.text(column + 1, float(rows.position[row]), cell(prob), **style)
+        base.numbers(
+            axes, data["rank"].values, rows.position, probs, lambda p: cell(p) if p else ""
+        )
     else:
         width = int(data["last_rank"][0])
         label = "P(rank)" if width == 1 else f"P(one of {width} ranks)"
-        style = {"location": "bottom", "fraction": 0.03, "aspect": 40, "pad": 0.01}
+        style: Style = {"location": "bottom", "fraction": 0.03, "aspect": 40, "pad": 0.01}
         figure.colorbar(shades, ax=axes, label=label, **style)
     base.name_rows(axes, rows)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, nbins=12))

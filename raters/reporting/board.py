@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import abc
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -29,7 +31,6 @@ from raters.program import Program
 from raters.reporting import views
 from raters.reporting.convergence import convergence
 from raters.reporting.facts import SCORES, as_json, data_facts, plain, plural_noun, scores_of
-from raters.reporting.page import Page
 
 if TYPE_CHECKING:
     from raters.figures.base import Plots
@@ -43,6 +44,7 @@ _UNITS: dict[str, Callable[[Numbers], Numbers]] = {
     "elo": lambda logits: 1000 + 400 / np.log(10) * logits,
     "win": expit,
 }
+_COLUMNS = tomllib.loads(files("raters.reporting").joinpath("columns.toml").read_text("utf-8"))
 _HEADINGS = {"logit": "score", "elo": "Elo", "win": "P(win)"}
 # Site, setting of a model, and role of a column that boards side by side need.
 _BY = {
@@ -57,7 +59,7 @@ _NOTED, _REPLICATES, _LEVEL = {"intransitivity": "cycles", "judge_items": "clust
 
 
 @dataclass(frozen=True, repr=False)
-class Board(Page, abc.ABC):
+class Board(views.Page, abc.ABC):
     """A table with one row for each of those compared, and notes.
 
     Attributes
@@ -117,6 +119,14 @@ class Board(Page, abc.ABC):
     def _repr_html_(self) -> str:
         return self.view("inline.html", self._shown())
 
+    def _columns(self, rows: pd.DataFrame, **words: str) -> list[dict[str, Any]]:
+        """Columns of the board that these rows have, and their headings with some words."""
+        columns = []
+        for one in _COLUMNS[self.facts["board"]]:
+            texts = {key: one.get(key, "").format(**words) for key in ("name", "heading")}
+            columns.append(vars(Column(**one | texts)))
+        return [column for column in columns if column["name"] in rows]
+
     def _shown(self) -> dict[str, Any]:
         rows, columns = self.shown()
         return plain({**self.facts, "notes": self.notes, "rows": rows, "columns": columns})
@@ -162,23 +172,12 @@ class Leaderboard(Board):
         asked, rows = self.facts["asked"], self.table.copy()
         rows["place"], rows["at_once"] = rows["rank"], _ranges(rows, "joint")
         rows["alone"] = _ranges(rows, "rank")
-        columns = [
-            Column("place", "text", "rank"),
-            Column(axis, "name"),
-            Column("score", "interval", _HEADINGS[asked["unit"]]),
-            Column("at_once", "text", "all at once"),
-            Column("alone", "text", "alone"),
-            Column("tier", "whole"),
-            Column("p_best", "percent"),
-            Column("p_above_next", "percent"),
-            Column("judgements", "whole"),
-        ]
         if "votes_needed" in rows:
             rows["further"] = [_needed(row) for row in rows.to_dict("records")]
-            columns.append(Column("further", "text", "votes to split"))
         digits = 0 if asked["unit"] == "elo" else 2
         marks = (float(_UNITS[asked["unit"]](np.zeros(1))[0]),)
-        return rows, [vars(one) | {"digits": digits, "marks": marks} for one in columns]
+        columns = self._columns(rows, axis=axis, unit=_HEADINGS[asked["unit"]])
+        return rows, [one | {"digits": digits, "marks": marks} for one in columns]
 
     def _side_by_side(self, axis: str, group: str) -> pd.DataFrame:
         """Rows of several boards, with the ranks in each."""

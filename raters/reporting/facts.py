@@ -202,11 +202,10 @@ def _answer(context: AuditContext) -> dict[str, Any]:
     if audited is None:
         return {"stands_on": why_unjudged(context.program), "doubts": [], "counts": {}}
     frame = by_verdict(audited)
-    verdict, of_verdict = frame["verdict"], frame.groupby("verdict")
-    counts = verdict.value_counts().reindex(VERDICTS, fill_value=0)
-    bad = of_verdict["p_below"].sum().reindex(VERDICTS, fill_value=0.0)
-    judgements = of_verdict["judgements"].sum().reindex(VERDICTS, fill_value=0)
-    names = {name: frame[audited.judge][verdict == name].tolist() for name in VERDICTS}
+    numbers = frame.assign(count=1)[["verdict", "count", "p_below", "judgements"]]
+    sums = numbers.groupby("verdict").sum().reindex(VERDICTS, fill_value=0)
+    counts, bad, judgements = (sums[name] for name in sums)
+    names = {name: frame[audited.judge][frame["verdict"] == name].tolist() for name in VERDICTS}
     costs, good = audited.costs, counts - bad
     cost = (bad["keep"] + bad[DIFFERS]) * costs.keep_bad
     cost += good["drop"] * costs.drop_good + counts["review"] * costs.review

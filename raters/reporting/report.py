@@ -20,7 +20,6 @@ from raters.model import Model
 from raters.program import Program
 from raters.reporting import facts, views
 from raters.reporting.files import files_of
-from raters.reporting.page import Page
 
 # Probability of the intervals, where no audit says another one.
 _LEVEL = 0.9
@@ -32,7 +31,7 @@ _PARTS = (
 
 
 @dataclass(frozen=True, repr=False)
-class Report(Page):
+class Report(views.Page):
     """Report of an audit; each form shows the same facts.
 
     Attributes

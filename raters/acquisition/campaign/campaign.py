@@ -16,7 +16,7 @@ import xarray as xr
 
 from raters.acquisition.campaign import journal as journals
 from raters.acquisition.campaign.fits import Fits
-from raters.acquisition.campaign.journal import Journal, Question, Seen, Snapshot, TellResult
+from raters.acquisition.campaign.journal import Journal, Question, Snapshot, TellResult
 from raters.acquisition.campaign.ledger import Account, Decision, Ledger, Stream
 from raters.acquisition.campaign.settings import Rule, Setup, rebuilt, stored_data
 from raters.acquisition.campaign.stopping import ExpectedAccuracy, ExpectedTau, OrderIsRight, Stop
@@ -287,20 +287,17 @@ class Campaign:
             ids = None
             while ids is None:  # when another process has written since: it may be another decision
                 account, stream = self._account(), Stream.of(self._journal, rate)
-                questions, best = list[Question](), math.nan
-                if why := self._why_done(account):
-                    why = f"there is nothing more to ask: {why}"
-                    seen = Seen(row, math.nan, math.inf, stream.level, stream.rate, None, why)
-                elif why := self._ledger.why_not(account, row):
-                    seen = stream.seen(row, math.nan, math.inf, False, why)
+                done = self._why_done(account)
+                why = f"there is nothing more to ask: {done}" if done else None
+                if why := why or self._ledger.why_not(account, row):
+                    decision = Decision(False, None, math.nan, math.inf, why)
                 else:
                     draws = self._posterior(account.snapshot)
-                    decided = stream.decide(row, self._ledger, account, draws, self.seed)
-                    seen, questions, best = decided
-                known, arrived = len(account.snapshot), (stream.place, seen)
-                ids = self._journal.ask(questions, known=known, seen=arrived)
-        name = ids[0] if ids else None
-        return Decision(bool(ids), name, seen.score, seen.threshold, seen.reason, best)
+                    decision = stream.decide(row, self._ledger, account, draws, self.seed)
+                arrived = stream.place, stream.seen(row, decision, moves=not done)
+                questions = [self._ledger.question(row, decision.score)] * decision.ask
+                ids = self._journal.ask(questions, known=len(account.snapshot), seen=arrived)
+        return decision._replace(id=ids[0] if ids else None)
 
     @checked
     def tell(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,20 +27,11 @@ _APPLICATION = 0x52545253
 _FORMAT = 2
 # Seconds to wait for another process.
 _PATIENCE = 30.0
-_SCHEMA = """
-CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE part (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE question (number INTEGER PRIMARY KEY, row INTEGER NOT NULL,
-    annotator INTEGER NOT NULL, batch INTEGER NOT NULL, score REAL, cost REAL NOT NULL,
-    asked TEXT NOT NULL, withdrawn TEXT);
-CREATE TABLE answer (question INTEGER NOT NULL REFERENCES question, revision INTEGER NOT NULL,
-    value REAL NOT NULL, told TEXT NOT NULL, PRIMARY KEY (question, revision))
-    WITHOUT ROWID;
-CREATE TABLE seen (number INTEGER PRIMARY KEY, row INTEGER NOT NULL, score REAL,
-    threshold REAL NOT NULL, level REAL NOT NULL, rate REAL NOT NULL, question INTEGER,
-    reason TEXT NOT NULL, seen TEXT NOT NULL);
-"""
 
+_WITHDRAW = (
+    "UPDATE question SET withdrawn = ? WHERE number = ? AND withdrawn IS NULL"
+    " AND NOT EXISTS (SELECT * FROM answer WHERE question = number)"
+)
 # Settings of a new journal where none are given.
 _DEFAULTS = {"batch_size": "10", "budget": "", "stop": ""}
 Arrays = Mapping[str, Shaped[np.ndarray, " ..."]]
@@ -152,8 +144,8 @@ class Journal:
         """Arrays that the campaign was started with, by name."""
         with transaction(self.path) as db:
             rows = db.execute("SELECT name, value FROM part").fetchall()
-        files = {name: io.BytesIO(zlib.decompress(value)) for name, value in rows}
-        return {name: np.load(file, allow_pickle=False) for name, file in files.items()}
+        stored = {name: io.BytesIO(zlib.decompress(value)) for name, value in rows}
+        return {name: np.load(file, allow_pickle=False) for name, file in stored.items()}
 
     def read(self) -> Snapshot:
         """All questions and answers until now."""
@@ -258,19 +250,11 @@ class Journal:
 
     def withdraw(self, questions: Sequence[Any]) -> tuple[str, ...]:
         """Withdraw open questions, all or none."""
-        withdrawn = []
         with transaction(self.path, write=True) as db:
             (known,) = db.execute("SELECT coalesce(max(number), 0) FROM question").fetchone()
-            for question in questions:
-                place = self.place_of(question, known)
-                changed = db.execute(
-                    "UPDATE question SET withdrawn = ? WHERE number = ? AND withdrawn IS NULL"
-                    " AND NOT EXISTS (SELECT * FROM answer WHERE question = number)",
-                    (_now(), place),
-                ).rowcount
-                if changed:
-                    withdrawn.append(self.id_of(place))
-        return tuple(withdrawn)
+            places = [self.place_of(question, known) for question in questions]
+            taken = [place for place in places if db.execute(_WITHDRAW, (_now(), place)).rowcount]
+        return tuple(map(self.id_of, taken))
 
 
 def named[Fact](facts: Iterable[tuple[str, Fact]], prefix: str) -> dict[str, Fact]:
@@ -323,7 +307,8 @@ def _create(path: Path, facts: Mapping[str, str], parts: Arrays) -> None:
         if db.execute("SELECT * FROM sqlite_master").fetchone() is None:
             db.execute(f"PRAGMA application_id={_APPLICATION}")
             db.execute(f"PRAGMA user_version={_FORMAT}")
-            for statement in _SCHEMA.split(";")[:-1]:
+            schema = files("raters.acquisition.campaign").joinpath("journal.sql").read_text("utf-8")
+            for statement in schema.split(";")[:-1]:
                 db.execute(statement)
             db.executemany("INSERT INTO fact VALUES (?, ?)", facts.items())
             for name, array in parts.items():

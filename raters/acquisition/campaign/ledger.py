@@ -219,15 +219,16 @@ class Stream(NamedTuple):
         rate = before if rate is None else rate
         return cls(recent, int(place), level if place and rate == before else rate, float(rate))
 
-    def seen(self, row: int, score: float, threshold: float, ask: bool, reason: str) -> Seen:
-        """Decision on a question, by which the level moves."""
-        level = next_level(self.level, self.rate, ask)
+    def seen(self, row: int, decision: Decision, moves: bool) -> Seen:
+        """Decision on a question, and whether the level moves by it."""
+        ask, _, score, threshold, reason, _ = decision
+        level = next_level(self.level, self.rate, ask) if moves else self.level
         return Seen(row, score, threshold, level, self.rate, None, reason)
 
     def decide(
         self, row: int, ledger: Ledger, account: Account, posterior: Posterior, seed: int
-    ) -> tuple[Seen, list[Question], float]:
-        """Decision on a question, given the open ones; the question if asked; `Decision.best`."""
+    ) -> Decision:
+        """Decision on a question, given the open ones."""
         scored = np.flatnonzero(self.recent["score"].notna())
         rows = [*self.recent["row"].iloc[scored], row]
         new, pool, policy = seed_of(seed, 3, self.place), ledger.pool, ledger.policy
@@ -247,7 +248,6 @@ class Stream(NamedTuple):
         else:
             side = "above" if value > threshold else "below" if value < threshold else "at"
             reason = f"its score {value:.3g} is {side} the threshold {threshold:.3g}"
-        asks = [ledger.question(row, value)] if ask else []
         # By chance nothing is better than anything else.
         best = math.nan if chooses_at_random(policy) else float(score.max())
-        return self.seen(row, value, threshold, ask, reason), asks, best
+        return Decision(ask, None, value, threshold, reason, best)

@@ -21,8 +21,6 @@ from raters.judgements.names import encode_names
 from raters.judgements.rankings import Rankings
 from raters.kinds import kind_of
 
-Codes = Int[np.ndarray, " question"]
-
 
 class Candidates:
     """Questions that could be asked: `Judgements` without outcomes, such as `Comparisons` or
@@ -127,7 +125,7 @@ class Candidates:
         orders = 2 if votes.ordered else 1
         ways = orders * max(1, len(votes.strata))
 
-        def keep(number: Codes) -> Bool[np.ndarray, " question"]:
+        def keep(number: Int[np.ndarray, " question"]) -> Bool[np.ndarray, " question"]:
             first, second, _ = abilities.pairs_of_numbers(number // ways)
             assert mask is not None
             allowed = np.asarray(mask(first, second))
@@ -199,7 +197,7 @@ class Candidates:
         real = labels.unpadded()
         answered = np.asarray(real.item, np.int64) * width + np.asarray(real.annotator)
 
-        def keep(number: Codes) -> Bool[np.ndarray, " question"]:
+        def keep(number: Int[np.ndarray, " question"]) -> Bool[np.ndarray, " question"]:
             asked, who = abilities.of_numbers(number)
             return ~np.isin(asked * width + who, answered)
 

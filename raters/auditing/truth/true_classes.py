@@ -339,7 +339,6 @@ def _fit(
 
 # ---------------------------------------------------------------- dependence that can be seen
 
-PerLabel = Float[np.ndarray, " label"]
 
 # Labels of the crowd that each annotator starts with.
 _WEIGHT = 2.0
@@ -366,7 +365,7 @@ def visible_dependence(labels: Labels, chances: ClassProbs) -> Visible:
     surprise = agrees - chance
     item, num_items = np.asarray(labels.item), len(chances)
 
-    def over_pairs(values: PerLabel) -> float:
+    def over_pairs(values: Float[np.ndarray, " label"]) -> float:
         total, squares = (np.bincount(item, part, num_items) for part in (values, values**2))
         return float((total**2 - squares).sum() / 2)
 

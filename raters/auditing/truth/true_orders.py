@@ -50,9 +50,8 @@ Rng = np.random.Generator
 Links = Int[np.ndarray, "link 2"]
 PerPoint = Float[np.ndarray, " point"]
 Sites = Float[np.ndarray, "point link"]
-PerLink = Float[np.ndarray, " link"]
 Design = Float[np.ndarray, "point link known"]
-Gaps = tuple[Float[np.ndarray, "point known known"], PerLink, Design]
+Gaps = tuple[Float[np.ndarray, "point known known"], Float[np.ndarray, " link"], Design]
 
 # Mean and standard deviation of log s, by benchmarks/order_calibration.py, and values of ρ.
 SIZE, _SHARES = (-0.5, 0.8), (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
@@ -159,7 +158,7 @@ def _gaps(
     return root, (mean[better] - mean[worse]) / unit, (root[:, better] - root[:, worse]) / unit
 
 
-def _propagate(centre: PerLink, design: Design) -> tuple[Sites, Sites, PerPoint]:
+def _propagate(centre: Float[np.ndarray, " link"], design: Design) -> tuple[Sites, Sites, PerPoint]:
     """Site precisions and shifts, and log-probability of all orders, by expectation propagation."""
     turned, one = design.mT, np.eye(design.shape[2])
     precision, shift = np.full(design.shape[:2], 1e-3), np.zeros(design.shape[:2])

@@ -17,7 +17,6 @@ _JUDGES, _SIZES, _FEWEST, _MOST, _SPLITS = 10, (1, 3, 5), 50, 1000, 10
 Votes = Float[np.ndarray, "judge question answer"]
 Rng = np.random.Generator
 PerJudge = Float[np.ndarray, " judge"]
-Some = Int[np.ndarray, " some"]
 # Probability of each answer to be the true one.
 Chances = Float[np.ndarray, "question answer"]
 
@@ -92,7 +91,7 @@ def _candidates(verdicts: Verdicts, codes: list[int], cost: PerJudge) -> list[in
     return (front[::-1] + rest)[:_JUDGES]
 
 
-def _votes(verdicts: Verdicts, codes: list[int]) -> tuple[Votes, Some]:
+def _votes(verdicts: Verdicts, codes: list[int]) -> tuple[Votes, Int[np.ndarray, " some"]]:
     """Shares of the answers of each judge to the questions that all answered, and these."""
     table = verdicts.untied()
     table = table[table["judge"].isin(codes)]

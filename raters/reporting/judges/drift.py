@@ -31,29 +31,20 @@ def drifts(verdicts: Verdicts, codes: list[int], rng: np.random.Generator) -> pd
     # Rightness of the verdicts of each judge on each question at one time.
     table = verdicts.table.assign(right=verdicts.right(verdicts.table).mean(0))
     table = table.groupby(["judge", "question", "time"], as_index=False)["right"].mean()
-    rows = {}
+    rows = []
     for code in codes:
         own = table[table["judge"] == code].sort_values("time", kind="stable")
-        rows[code] = {"drift_p": np.nan, "drift_time": np.nan}
-        time = own["time"].to_numpy()
+        time, right = own["time"].to_numpy(), own["right"].to_numpy()
         ends = np.flatnonzero(np.diff(time) > 0) + 1
         least = max(_SIDE, len(own) // 10)
         ends = ends[(ends >= least) & (ends <= len(own) - least)]
-        if len(own) < _FEWEST or not len(ends):
-            continue
-        right = own["right"].to_numpy()
-        place, p_value = _change(right, ends, rng)
-        rows[code] = {
-            "drift_p": p_value,
-            "drift_time": time[place],
-            "accuracy_before": right[:place].mean(),
-            "accuracy_after": right[place:].mean(),
-        }
-    frame = pd.DataFrame.from_dict(rows, orient="index")
-    known = frame["drift_p"].notna()
-    if known.any():
-        frame.loc[known, "drift_p"] = false_discovery_control(frame.loc[known, "drift_p"])
-    return frame
+        if len(own) >= _FEWEST and len(ends):
+            place, p_value = _change(right, ends, rng)
+            means = right[:place].mean(), right[place:].mean()
+            rows.append((code, p_value, time[place], *means))
+    columns = ["judge", "drift_p", "drift_time", "accuracy_before", "accuracy_after"]
+    frame = pd.DataFrame(rows, columns=columns).set_index("judge")
+    return frame.assign(drift_p=false_discovery_control(frame["drift_p"].astype(float)))
 
 
 def _change(right: PerVerdict, ends: np.ndarray, rng: np.random.Generator) -> tuple[int, float]:

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Float
-from scipy.special import betaincinv
 
 from raters.auditing.intervals import mean_and_interval
+from raters.auditing.truth.anchor_check import jeffreys
 from raters.auditing.truth.calibration import calibrate, judge_codes
 from raters.checking.dependence import Dependence, NothingShared, dependence
 from raters.errors import refuse
@@ -23,8 +23,8 @@ from raters.judgements import row_columns
 from raters.judgements.base import Judgements
 from raters.judgements.comparisons import Comparisons
 from raters.judgements.labels import Labels
-from raters.judgements.names import name_text, plural, shorten
-from raters.kinds import AuditContext, Column, finding
+from raters.judgements.names import plural, shorten
+from raters.kinds import AuditContext, finding
 from raters.program import Program
 from raters.reporting.board import Board
 from raters.reporting.judges.cheapest_panel import Panel, cheapest_panel
@@ -33,19 +33,7 @@ from raters.reporting.judges.verdicts import Verdicts, times, verdicts_of
 
 # Draws of the truth, and the fewest questions that a bias is measured on.
 _DRAWS, _FEWEST = 400, 10
-# Columns that are shown, and the p value of drift below which it is noted.
-_SHOWN = (
-    Column("judge", "name"),
-    Column("accuracy", "interval", marks=(0.5,)),
-    Column("consistency", "percent"),
-    Column("position_bias", "number", "position bias"),
-    Column("length_bias", "number"),
-    Column("agreement", "percent"),
-    Column("p_below_people", "percent", "P(below people)"),
-    Column("cost_per_right", "digits"),
-    Column("most_alike", "text"),
-    Column("drift_p", "digits", "drift (p)"),
-)
+# P value of drift below which it is noted.
 _DRIFT = 0.05
 
 
@@ -80,7 +68,7 @@ class Judges(Board):
         rows = self.to_frame()
         if "most_alike" in rows:
             rows["most_alike"] = rows["most_alike"].fillna("–")
-        return rows, [vars(one) | {"digits": 2} for one in _SHOWN if one.name in rows]
+        return rows, [one | {"digits": 2} for one in self._columns(rows)]
 
 
 @checked
@@ -262,12 +250,12 @@ def _notes(
         notes.append(finding("panel", **panel._asdict(), target=target) | {"reached": reached})
     if shared is not None:
         low, high = shared.effective_interval
-        numbers = {"judges": shared.judges, "effective": shared.effective, "low": low, "high": high}
-        pairs = shared.pairs()
-        alike = {} if pairs.empty else pairs.iloc[0].to_dict()
-        pair = [str(alike[shared.judge]), str(alike["other"])] if alike else []
-        more = {"pair": pair, "correlation": alike.get("correlation")}
-        notes.append(finding("shared", **numbers, **more))
+        numbers: dict[str, Any] = {"judges": shared.judges, "effective": shared.effective}
+        numbers |= {"low": low, "high": high}
+        alike = shared.pairs().head(1)
+        numbers["pair"] = alike[[shared.judge, "other"]].astype(str).to_numpy().ravel().tolist()
+        numbers["correlation"] = next(iter(alike["correlation"].tolist()), None)
+        notes.append(finding("shared", **numbers))
     if "people_agreement" in board and len(people) > 1:
         agreement = float(board["people_agreement"].mean())
         notes.append(finding("people", number=len(people), agreement=agreement))
@@ -285,13 +273,10 @@ def _shares(verdicts: Verdicts, *more: str) -> pd.Series:
 
 
 def _rate(name: str, shares: pd.Series, level: float) -> pd.DataFrame:
-    """Mean over the questions of each judge, with the interval of a Beta distribution."""
-    grouped = shares.groupby("judge")
-    total, number = grouped.sum(), grouped.size()
-    shape = total + 0.5, number - total + 0.5
-    ends = {"_low": (1 - level) / 2, "_high": (1 + level) / 2}
-    columns = {name + end: betaincinv(*shape, tail) for end, tail in ends.items()}
-    return pd.DataFrame({name: total / number} | columns, index=total.index)
+    """Mean over the questions of each judge, with Jeffreys' interval."""
+    rates = shares.groupby("judge").agg(["sum", "size"])
+    intervals = jeffreys(rates["sum"].to_numpy(), rates["size"].to_numpy(), level)
+    return pd.DataFrame(intervals, rates.index, [name, f"{name}_low", f"{name}_high"])
 
 
 def _consistency(verdicts: Verdicts, level: float) -> pd.DataFrame:
@@ -332,19 +317,15 @@ def _agreement(
     verdicts: Verdicts, people: list[int], level: float, rng: np.random.Generator
 ) -> pd.DataFrame:
     """Agreement of each annotator with people, and that of people on the same questions."""
-    shares = _shares(verdicts).rename("share").reset_index()
-    is_person = shares["judge"].isin(people)
-    by_people = shares[is_person]
-    every = by_people.groupby(["question", "answer"])["share"].sum().rename("sum").reset_index()
-    number = by_people.groupby("question")["judge"].nunique()
-    table = shares.merge(every, on=["question", "answer"], how="left").fillna({"sum": 0.0})
-    own = table["share"].where(table["judge"].isin(people), 0.0)
-    table["both"] = table["share"] * (table["sum"] - own)
-    both = table.groupby(["judge", "question"])["both"].sum().reset_index()
-    others = number.reindex(both["question"], fill_value=0).to_numpy()
-    others = others - both["judge"].isin(people).to_numpy()
-    both["agreement"] = both["both"] / np.where(others > 0, others, np.nan)
-    both = both.dropna().set_index(["judge", "question"])["agreement"]
+    shares = _shares(verdicts)
+    by_people = shares.index.isin(people, level="judge")
+    every = shares[by_people].groupby(["question", "answer"]).sum()
+    number = shares[by_people].reset_index("judge")["judge"].groupby("question").nunique()
+    others = every.reindex(shares.index.droplevel("judge"), fill_value=0.0).to_numpy()
+    both = (shares * (others - shares.where(by_people, 0.0))).groupby(["judge", "question"]).sum()
+    left = number.reindex(both.index.get_level_values("question"), fill_value=0).to_numpy()
+    left = left - both.index.isin(people, level="judge")
+    both = both[left > 0] / left[left > 0]
     found = _rate("agreement", both, level)
     alike = both[both.index.isin(people, level="judge")].groupby("question").mean()
     alike = alike[number.reindex(alike.index) > 1]
@@ -367,6 +348,5 @@ def _most_alike(shared: Dependence, data: Judgements) -> pd.DataFrame:
     turned = pairs.rename(columns={shared.judge: "other", "other": shared.judge})
     both = pd.concat([pairs, turned]).sort_values("correlation", ascending=False, kind="stable")
     first = both.drop_duplicates(shared.judge).set_index(shared.judge)
-    names = list(map(name_text, data.judges))
-    first.index = pd.Index([names.index(name_text(name)) for name in first.index])
+    first.index = pd.Index(judge_codes(data, first.index, "judge"))
     return first[["other", "correlation"]].rename(columns={"other": "most_alike"})

@@ -21,11 +21,9 @@ from raters.judgements.reading.columns import read_number
 # Answer of a tie; 0 and 1 stand for the two items of a pair in the order of their codes.
 TIE, _UNKNOWN = -1, -2
 _FLAGS = {"0": 0, "0.0": 0, "no": 0, "false": 0, "1": 1, "1.0": 1, "yes": 1, "true": 1}
-PerRow = Float[np.ndarray, " row"]
 Columns = Sequence[str]
-TruthDraws = Int[np.ndarray, "draw question"]
 # Rows, answers and weights of verdicts; the truth; and the answer that a side of each row means.
-_Read = tuple[pd.DataFrame, TruthDraws, dict[str, Int[np.ndarray, " row"]]]
+_Read = tuple[pd.DataFrame, Int[np.ndarray, "draw question"], dict[str, Int[np.ndarray, " row"]]]
 
 
 class Verdicts(NamedTuple):
@@ -34,7 +32,7 @@ class Verdicts(NamedTuple):
     that is unknown), and the answer that means it."""
 
     table: pd.DataFrame
-    truth: TruthDraws
+    truth: Int[np.ndarray, "draw question"]
     judges: tuple[Any, ...]
 
     def right(self, rows: pd.DataFrame) -> Float[np.ndarray, "draw row"]:
@@ -134,7 +132,7 @@ def _longer(data: Any, lengths: Columns) -> Int[np.ndarray, " row"]:
     return np.where(first > second, 0, np.where(first < second, 1, _UNKNOWN))
 
 
-def _numbers(data: Any, name: str) -> PerRow:
+def _numbers(data: Any, name: str) -> Float[np.ndarray, " row"]:
     """Numbers of a column."""
     if row_columns.levels(data, name):
         expected = "it must be a column of numbers"
@@ -154,7 +152,7 @@ def _flags(data: Any, name: str) -> Int[np.ndarray, " row"]:
     return np.array(flags)
 
 
-def times(data: Any, name: str) -> PerRow:
+def times(data: Any, name: str) -> Float[np.ndarray, " row"]:
     """Times as numbers in their order; text must hold dates of ISO 8601."""
     values, levels = np.asarray(row_columns.values(data, name)), row_columns.levels(data, name)
     if not levels:
