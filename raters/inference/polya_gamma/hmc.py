@@ -345,8 +345,10 @@ def _advance(
         if plan.orbits or plan.hyper or space.moves:
             images = jax.tree.map(lambda some: some[index], tried)
             moved = space.flat(_moved(space, values, images, move_key))
-            # A point on a bound, to rounding, has no coordinates.
-            flat = jnp.where(jnp.isfinite(moved).all(), moved, flat)
+            # At a start without effects their learned scale would vanish; and a point on a bound,
+            # to rounding, has no coordinates.
+            follows = (accepted | jnp.logical_not(adapt)) & jnp.isfinite(moved).all()
+            flat = jnp.where(follows, moved, flat)
             values = space.values(flat)
         adapted = state._replace(steps=dual_averaging()[1](_TARGET - rate, state.steps))
         state = jax.tree.map(partial(jnp.where, adapt), adapted, state)
