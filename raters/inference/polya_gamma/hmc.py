@@ -37,7 +37,7 @@ _WINDOWS = 0.15, 0.45, 1.0
 # square, whose mixing R-hat tells as well, depends on where it began.
 _LENGTH, _SHORTEST, _LONGEST = 1.7, 0.7, 1.3
 # Points at which the curvature is averaged.
-_POINTS = 8
+_POINTS = 4
 # Judgements for each entry of a site from which on its values tell its scale: with fewer, white
 # values mix better.
 _MOST_ROWS = 1000
