@@ -88,6 +88,20 @@ def test_coordinates_are_white_and_lead_back(model, singles) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-8)
 
 
+def test_sites_far_in_a_tail_and_of_many_rows_have_other_coordinates(singles, monkeypatch) -> None:
+    far = {"competence": dist.TruncatedNormal(-3.0, 0.3, low=0.0)}
+    for model, rows, white in (
+        (rt.ExtendedBTL("positive"), 1000, ("competence", "reward")),
+        (rt.ExtendedBTL("positive", prior=far), 1000, ("reward",)),
+        (rt.ExtendedBTL("positive"), 1, ()),
+    ):
+        monkeypatch.setattr(hmc, "_MOST_ROWS", rows)
+        with jax.enable_x64(True):
+            program = rt.program.Program(model, singles)
+            space = hmc.Space.of(program, start_of(model, singles))
+        assert tuple(sorted(space.white)) == white
+
+
 def correlated(x, group, y=None):
     """Intercept and slope of each of three groups, correlated."""
     corr = numpyro.sample("corr", dist.LKJCholesky(2, concentration=2))

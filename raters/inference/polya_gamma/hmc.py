@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -147,7 +147,9 @@ def run_chains(
     with jax.enable_x64(True):
         cold, starts, rngs = chains.starts_of(program, key, start, backend.chains)
         space = Space.of(program, cold)
-        flats = [space.flat(values) for values in starts]
+        # On a bound, to rounding, a point has no coordinates.
+        usual, flats = space.flat(cold), [space.flat(values) for values in starts]
+        flats = [jnp.where(jnp.isfinite(flat), flat, usual) for flat in flats]
         metric = space.metric(jnp.stack(flats[:1] * _POINTS), flats[0])
         assert metric is not None  # A start has finite derivatives.
         keys = jax.random.split(key, backend.chains)
@@ -211,11 +213,10 @@ class Space:
         data = placing.of_few_sizes(program)
         sites = trace(program.model, placing.first_unit(program.data), values)
         rows = program.data.num_judgements
-        white = tuple(
-            name
-            for name in plan.supports
-            if rows <= _MOST_ROWS * np.size(values[name]) and has_white(sites[name]["fn"])
-        )
+        few = [name for name in plan.supports if rows <= _MOST_ROWS * np.size(values[name])]
+        # Far in a tail scores are infinite.
+        own = {name: _white(sites, values, name) for name in few if has_white(sites[name]["fn"])}
+        white = tuple(name for name in own if np.isfinite(own[name]).all())
         supports = Supports({**plan.supports, **dict.fromkeys(white, constraints.real)})
         like = {name: jnp.asarray(value, float) for name, value in values.items()}
         moves = modes.images(program)
@@ -241,13 +242,18 @@ class Space:
         """Return the coordinates of a point."""
         values = {name: jnp.asarray(value, float) for name, value in values.items()}
         sites = trace(self.plan.model, self.row, values)
-        own = {name: white(unwrapped(sites[name]["fn"]), values[name]) for name in self.white}
+        own = {name: _white(sites, values, name) for name in self.white}
         return unconstrained.flat_of(self.supports, values | own)
 
     def metric(self, points: Float[Array, "point coordinate"], centre: Flat) -> Metric | None:
         """Return the metric about a centre of the mean curvature at some points; None where it is
         not finite."""
         return Metric.of(centre, *map(np.asarray, _curvatures(self, points)))
+
+
+def _white(sites: Mapping[str, Any], values: Values, name: str) -> Array:
+    """Return the white values of a site of a trace."""
+    return white(unwrapped(sites[name]["fn"]), values[name])
 
 
 class Trajectories:
