@@ -91,11 +91,11 @@ def test_coordinates_are_white_and_lead_back(model, singles) -> None:
 def test_sites_far_in_a_tail_and_of_many_rows_have_other_coordinates(singles, monkeypatch) -> None:
     far = {"competence": dist.TruncatedNormal(-3.0, 0.3, low=0.0)}
     for model, rows, white in (
-        (rt.ExtendedBTL("positive"), 1000, ("competence", "reward")),
+        (rt.ExtendedBTL(), 1000, ("competence", "reward")),
         (rt.ExtendedBTL("positive", prior=far), 1000, ("reward",)),
-        (rt.ExtendedBTL("positive"), 1, ()),
+        (rt.ExtendedBTL(), 1, ()),
     ):
-        monkeypatch.setattr(hmc, "_MOST_ROWS", rows)
+        monkeypatch.setattr(hmc, "_MOST_AT_BOUNDS", rows)
         with jax.enable_x64(True):
             program = rt.program.Program(model, singles)
             space = hmc.Space.of(program, start_of(model, singles))

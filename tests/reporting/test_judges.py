@@ -177,7 +177,7 @@ def test_one_judge_is_measured_by_gold_and_votes_by_the_crowd() -> None:
     assert rt.judges(fitted, gold=orders).shared is not None
 
 
-def test_halved_ties_are_ties_that_agree() -> None:
+def test_halved_ties_are_ties_that_agree(fit_quietly) -> None:
     rows = [
         ("tea", "mead", "tie"),
         ("mead", "tea", "tie"),
@@ -196,7 +196,7 @@ def test_halved_ties_are_ties_that_agree() -> None:
         ties="half",
         columns=["question"],
     )
-    result = rt.fit(rt.ExtendedBTL("signed"), votes, rt.PGEM(), seed=0, progress=False)
+    result = fit_quietly(rt.ExtendedBTL("signed"), votes, rt.PGEM(), seed=0)
     assert (rt.judges(result, question="question").table["consistency"] == 1.0).all()
 
 

@@ -14,7 +14,7 @@ import raters as rt
 from raters.checking import geweke
 from raters.inference.polya_gamma import augmentation, latent_classes, line, sums, sweep
 from raters.program import trace
-from raters.program.vectors import coloured
+from raters.program.whitening import coloured
 from tests.refusals import raises_about
 from tests.statistical.joint import BOUND, cases, short, worst
 

@@ -38,9 +38,9 @@ _WINDOWS = 0.15, 0.45, 1.0
 _LENGTH, _SHORTEST, _LONGEST = 1.7, 0.7, 1.3
 # Points at which the curvature is averaged.
 _POINTS = 4
-# Judgements for each entry of a site from which on its values tell its scale: with fewer, white
-# values mix better.
-_MOST_ROWS = 1000
+# Judgements for each entry of a site from which on its values tell its scale, and where orbits end
+# at a bound, which holds the scale back: with fewer, white values mix better.
+_MOST_ROWS, _MOST_AT_BOUNDS = 50, 1000
 # Visits of the orbit of each scale symmetry after a trajectory.
 _VISITS = 2
 # Least and most steps of a trajectory: a single one turns by too much where the density is skew.
@@ -212,8 +212,9 @@ class Space:
         plan = plans.plan(program, values)
         data = placing.of_few_sizes(program)
         sites = trace(program.model, placing.first_unit(program.data), values)
-        rows = program.data.num_judgements
-        few = [name for name in plan.supports if rows <= _MOST_ROWS * np.size(values[name])]
+        most = _MOST_AT_BOUNDS if any(map(plan.moved_with, plan.supports)) else _MOST_ROWS
+        entries = program.data.num_judgements / most
+        few = [name for name in plan.supports if np.size(values[name]) >= entries]
         # Far in a tail scores are infinite.
         own = {name: _white(sites, values, name) for name in few if has_white(sites[name]["fn"])}
         white = tuple(name for name in own if np.isfinite(own[name]).all())
@@ -288,13 +289,12 @@ def adapt(each: Sequence[Trajectories]) -> None:
     """Take the metric of the trajectories since the last one: of all chains, but where these may
     lie in different images of the posterior."""
     space = each[0].space
-    places = [np.concatenate(chain.places) for chain in each]
-    if not space.moves:
-        places = [np.concatenate(places)]
+    places = np.stack([np.concatenate(chain.places) for chain in each], 1)
     metrics = []
-    for own in places:
-        some = np.linspace(0, len(own) - 1, _POINTS).round().astype(int)
-        metrics.append(space.metric(jnp.asarray(own[some]), jnp.asarray(own.mean(0))))
+    for some in np.split(places, len(each), 1) if space.moves else [places]:
+        own = jnp.asarray(some.reshape(-1, places.shape[2]))
+        late = np.linspace(len(own) // 2, len(own) - 1, _POINTS).round().astype(int)
+        metrics.append(space.metric(own[late], own.mean(0)))
     for chain, metric in zip(each, itertools.cycle(metrics), strict=False):
         chain.adapt(metric)
 
