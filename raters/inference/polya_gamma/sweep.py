@@ -26,7 +26,7 @@ from raters.inference.polya_gamma.sums import (
     sums_of,
 )
 from raters.inference.polya_gamma.unconstrained import coordinates, is_unbounded, maximised, placed
-from raters.model import Values, own_sites
+from raters.model import Values
 from raters.program import Program, densities, placing, trace
 from raters.program.whitening import coloured, white
 
@@ -201,21 +201,19 @@ def visit_free(plan: Plan, row: Any, data: Any, values: Values, key: Array, draw
 
 
 def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> Values:
-    """Draw hyper-parameters by slices together with the entries that they govern, which stay the
-    same in units or quantiles of their priors: vectors of single judges, or entries of blocks of
-    which the rows tell little. What these scale moves in inverse proportion to them, so that orbits
-    go on where entries meet a bound (interweaving of Yu and Meng 2011)."""
-    step, names = line.slice_step, plan.hyper
-    if not (sites := own_sites(plan.model)):
-        sites = plan.governed
-        entries = sum(jnp.size(values[name]) for name in sites)
-        lines = sum(jnp.size(values[name]) for name in plan.hyper)
-        if data.num_rows * lines > _MOST_ROWS * entries:
-            # Of more rows only orbits that end at bounds are worth it.
-            sites = tuple(filter(plan.moved_with, sites))
-            step, names = line.jump_step, plan.governors
-        if not names or not sites:
-            return values
+    """Draw hyper-parameters by slices together with the entries of blocks that they govern, which
+    stay the same in units or quantiles of their priors, where the rows tell little of them. What
+    these scale moves in inverse proportion to them, so that orbits go on where entries meet a bound
+    (interweaving of Yu and Meng 2011)."""
+    step, names, sites = line.slice_step, plan.hyper, plan.governed
+    entries = sum(jnp.size(values[name]) for name in sites)
+    lines = sum(jnp.size(values[name]) for name in plan.hyper)
+    if data.num_rows * lines > _MOST_ROWS * entries:
+        # Of more rows only orbits that end at bounds are worth it.
+        sites = tuple(filter(plan.moved_with, sites))
+        step, names = line.jump_step, plan.governors
+    if not names or not sites:
+        return values
 
     def priors(at: Values) -> dict[str, Any]:
         traced = trace(plan.model, row, at)

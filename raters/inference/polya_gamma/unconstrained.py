@@ -142,12 +142,11 @@ def slope(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def curvature(
-    model: Model[Any], supports: Supports, data: Any, like: Values, flat: Flat, places: Any = ...
-) -> Float[Array, "some coordinate"]:
-    """Return the negative Hessian of `log_density`, or the rows of it at some places."""
+    model: Model[Any], supports: Supports, data: Any, like: Values, flat: Flat
+) -> Float[Array, "coordinate coordinate"]:
+    """Return the negative Hessian of `log_density`."""
     along = products(partial(log_density, model, supports, data, like), flat)
-    rows: Array = jax.lax.map(along, jnp.eye(flat.size)[places], batch_size=COLUMNS)
-    return rows
+    return jnp.asarray(jax.lax.map(along, jnp.eye(flat.size), batch_size=COLUMNS))
 
 
 def products(density: Callable[[Flat], Scalar], flat: Flat) -> Callable[[Flat], Flat]:
