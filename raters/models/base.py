@@ -1,4 +1,4 @@
-"""What models share: settings checked by their annotations, and warnings of mirror images."""
+"""Settings of models, checked by their annotations, and warnings of mirror images."""
 
 from __future__ import annotations
 

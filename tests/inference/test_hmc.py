@@ -184,6 +184,22 @@ def test_trajectories_of_a_posterior_near_a_normal_turn_by_their_length(tiny, fi
         assert np.all((along > -0.5) & (along < 0.25))
 
 
+def test_a_learned_scale_stays_until_a_trajectory_is_accepted(singles, monkeypatch) -> None:
+    """Given effects of 0 it would be drawn near 0, and the chain would stand still."""
+    monkeypatch.setattr(hmc, "_FIRST_STEP", 50.0)
+    model = rt.models.HierarchicalBTL()
+    with jax.enable_x64(True):
+        start = start_of(model, singles)
+        space = hmc.Space.of(rt.program.Program(model, singles), start)
+        flat = space.flat(start)
+        metric = space.metric(jnp.stack([flat] * hmc._POINTS), flat)
+        far = metric._replace(inverse=1e3 * metric.inverse)  # Of which all trajectories fail.
+        chain = hmc.Trajectories(space, far, flat, jax.random.key(0), np.random.default_rng(0))
+        drawn, stats = chain(3)
+    assert not stats["acceptance_rate"].any()
+    np.testing.assert_allclose(drawn["taste_spread"], start["taste_spread"])
+
+
 def test_a_start_without_rewards_has_a_place_on_each_orbit(tiny, fit_quietly) -> None:
     backend = rt.HMC(draws=10, warmup=10, chains=1)
     result = fit_quietly(rt.ExtendedBTL(reward_scale=1.0), tiny, backend)

@@ -41,7 +41,7 @@ _POINTS = 4
 # Judgements for each entry of a site from which on its values tell its scale, and where orbits end
 # at a bound, which holds the scale back: with fewer, white values mix better.
 _MOST_ROWS, _MOST_AT_BOUNDS = 50, 1000
-# Visits of the orbit of each scale symmetry after a trajectory.
+# Visits of the orbit of each symmetry, and of hyper-parameters, after a trajectory.
 _VISITS = 2
 # Least and most steps of a trajectory: a single one turns by too much where the density is skew.
 _FEWEST, _MOST = 2, 64
@@ -56,14 +56,13 @@ class HMC(base.Backend):
     r"""Hamiltonian Monte Carlo in units of the priors: exact, and faster than `PGGibbs` where
     log-odds are large.
 
-    Coordinates of sites with normal priors, truncated or not, are white: their prior is standard
-    normal, whatever governs its scale. The mass matrix is the negative Hessian of the log joint
-    density with a bound on its eigenvalues: at the start, then twice its mean over trajectories.
-    Moves along the orbits of scale symmetries and to mirror images follow each trajectory.
+    Coordinates of sites with normal priors, truncated or not, are white where the rows are few:
+    their prior is standard normal, whatever governs its scale. The mass matrix is the negative
+    Hessian of the log joint density with a bound on its eigenvalues: at the start, then twice its
+    mean over trajectories. Slices of hyper-parameters, moves along the orbits of symmetries and
+    moves to mirror images follow each trajectory.
 
-    It takes models with up to 2,500 parameters, and of choices and rankings with more. Where few
-    votes leave competences or learned scales open, some trajectories diverge, and `PGGibbs` is the
-    better choice.
+    It takes models with up to 2,500 parameters, and of choices and rankings with more.
 
     Parameters
     ----------
@@ -101,7 +100,7 @@ class HMC(base.Backend):
 
     exact: ClassVar[bool] = True
 
-    reference: ClassVar[str] = "neal2011mcmc shahbaba2014split"
+    reference: ClassVar[str] = "neal2011mcmc shahbaba2014split papaspiliopoulos2007general"
 
     def __post_init__(self) -> None:
         plain_whole(self, "draws", "warmup", "chains", "longest")
@@ -374,7 +373,7 @@ def _in_single[Tree](tree: Tree) -> Tree:
 
 
 def _moved(space: Space, values: Values, tried: modes.Tried, key: Array) -> Values:
-    """Move along orbits, and step to images."""
+    """Move along orbits, draw hyper-parameters given all else by slices, and step to images."""
     plan, row = space.plan, space.row
     orbit_key, image_key = jax.random.split(key)
     joint = partial(log_prior, plan.model, row)
