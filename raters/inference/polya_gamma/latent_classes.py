@@ -203,7 +203,8 @@ def sampled(fn: Any, parameters: Parameters, key: Array) -> Array:
     if isinstance(fn, TypeMixture):
         component_key, key = jax.random.split(key)
         component = jax.random.categorical(component_key, component_log_probs(parameters))
-        parameters = (_given(parameters, component),)
+        given = _given(parameters, component)
+        parameters = (given,) if fn.event_shape else (given[..., 0], given[..., 1])
     whole = len(parameters) == 1
     drawn = augmentation.gamma(key, parameters[0] if whole else jnp.stack(parameters, -1))
     return _normalised(drawn, whole)

@@ -245,6 +245,7 @@ def split(entries: Any, values: Values, block: Sites) -> Values:
     """Split a block's vector, or draws of it, into its sites, with the shapes of `values`."""
     shapes = [np.shape(values[name]) for name in block]
     ends = list(itertools.accumulate(map(math.prod, shapes)))
+    assert ends[-1] == entries.shape[-1], (block, shapes, entries.shape)
     # Of JAX the derivative is one concatenation, and that of slices a sum of padded vectors.
     numpy: Any = jnp if isinstance(entries, jax.Array) else np
     parts = zip(block, numpy.split(entries, ends, axis=-1)[:-1], shapes, strict=True)
