@@ -37,29 +37,28 @@ def default_backend(program: Program[Any]) -> Backend:
     if detection.chooses(program) and not program.is_joint:
         # Where types have few members, the metric takes longer to find.
         warmup = 500 if program.counts_classes else 200
-        own = HMC(draws=500, warmup=warmup, longest=_LONGEST)
-        return own if own.why_not(program) is None else NUTS()
-    of_user = bool(program.model.prior)  # Which may not be conjugate.
-    if not _has_blocks(program) or (of_user and PGGibbs().why_not(program) is not None):
-        return NUTS()
+        return HMC(draws=500, warmup=warmup, longest=_LONGEST)
     data, gibbs, hmc = program.data, PGGibbs(longest=_LONGEST), HMC(longest=_LONGEST)
-    if not isinstance(data, Comparisons | Responses) or hmc.why_not(program) is not None:
-        return NUTS() if _reaches(program) else gibbs
-    if isinstance(data, Responses):
-        few = data.num_judgements < _FEWEST * data.num_persons
-        return hmc if not few or _SLOPES.isdisjoint(program.sites) else NUTS()
-    few = data.num_judgements < _FEWEST_VOTES or not _EFFECTS.isdisjoint(program.sites)
-    alone = "competence_spread" in program.sites and data.num_annotators < _FEWEST_ANNOTATORS
-    return gibbs if few or alone else hmc
+    if not program.counts_classes and hmc.why_not(program) is None:
+        if isinstance(data, Responses):
+            few = data.num_judgements < _FEWEST * data.num_persons
+            return hmc if not few or _SLOPES.isdisjoint(program.sites) else NUTS()
+        if isinstance(data, Comparisons):
+            few = data.num_judgements < _FEWEST_VOTES or not _EFFECTS.isdisjoint(program.sites)
+            spread = "competence_spread" in program.sites
+            if not few and not (spread and data.num_annotators < _FEWEST_ANNOTATORS):
+                return hmc
+    of_user = bool(program.model.prior)  # Which may not be conjugate.
+    without = not _has_blocks(program) or (of_user and gibbs.why_not(program) is not None)
+    return NUTS() if without or _reaches(program) else gibbs
 
 
 def quick_backend(program: Program[Any]) -> Backend:
     """Short chains where these are as fast as an approximation and truer, or a mode."""
-    has_mode = PGEM().why_not(program) is None
-    is_short = program.data.num_rows <= _MANY_ROWS or not has_mode
-    if is_short and isinstance(default_backend(program), HMC):
+    is_short, mode = program.data.num_rows <= _MANY_ROWS, PGEM()
+    if isinstance(default_backend(program), HMC) and (is_short or mode.why_not(program)):
         return HMC(draws=200, warmup=100, chains=2)
-    return PGEM() if has_mode else SVI()
+    return mode if mode.why_not(program) is None else SVI()
 
 
 def short_backend(program: Program[Any]) -> Backend:

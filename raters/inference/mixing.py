@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
 from numpyro.diagnostics import effective_sample_size, gelman_rubin
 from scipy.special import ndtri
@@ -66,9 +67,7 @@ def _of_entries(draws: Float[np.ndarray, "chain draw entry"]) -> Mixing:
 
 def _normal_scores(rows: Float[np.ndarray, "entry draw"]) -> Float[np.ndarray, "entry draw"]:
     """Normal quantiles of the ranks of each row."""
-    from scipy.stats import rankdata
-
-    ranks = rankdata(rows, axis=1)
+    ranks = pd.DataFrame(rows).rank(axis=1).to_numpy()
     return np.asarray(ndtri((ranks - 0.375) / (rows.shape[1] + 0.25)))
 
 

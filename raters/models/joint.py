@@ -71,8 +71,8 @@ class JointModel(Model[Together]):
     correlations ``site_correlation``. The likelihood is the product of those of the parts, and with
     nothing shared and nothing tied the posterior is the product of separate fits.
 
-    `NUTS`, the default, and `SVI` fit every joint model; `PGGibbs` and `PGEM` those of parts that
-    they fit one by one. `rt.fitting.part` gives the result of one part, which all verbs take.
+    `NUTS`, `HMC` and `SVI` fit every joint model; `PGGibbs` and `PGEM` those of parts that they
+    fit one by one. `rt.fitting.part` gives the result of one part, which all verbs take.
 
     Parameters
     ----------
@@ -338,10 +338,13 @@ class PartOf(handlers.scope):  # type: ignore[misc]
     def __init__(self, model: Any, part: str, correlation: dict[Group, Any], drawn: Drawn) -> None:
         super().__init__(prefix=part, divider=".")
         self.model, self.part, self.correlation, self.drawn = model, part, correlation, drawn
+        self.scored: dict[str, Any] = {}
 
     def process_message(self, msg: dict[str, Any]) -> None:
         """Give a site its name, its value or its distribution."""
         name = msg.get("name")
+        if msg.get("infer", {}).get("white"):  # Named by the joint model.
+            return
         super().process_message(msg)
         if name is None or msg["type"] != "sample":
             return
@@ -355,16 +358,17 @@ class PartOf(handlers.scope):  # type: ignore[misc]
         for group, correlation in self.correlation.items():
             if (self.part, name) in group:
                 before = [self.drawn[member] for member in group if member in self.drawn]
-                msg["tied"] = ((self.part, name), msg["fn"])
+                self.scored[msg["name"]] = (self.part, name), msg["fn"]
                 if before:
                     msg["fn"] = Correlated(msg["fn"], *given_scores(before, correlation))
 
     def postprocess_message(self, msg: dict[str, Any]) -> None:
         """Keep the values of shared sites, and the scores of tied ones."""
-        if msg["type"] != "sample" or msg.get("given"):
+        # A site in units of its prior is deterministic.
+        if msg["type"] not in ("sample", "deterministic") or msg.get("given"):
             return
-        if (tied := msg.pop("tied", None)) is not None:
-            member, fn = tied
+        if msg["name"] in self.scored:
+            member, fn = self.scored.pop(msg["name"])
             self.drawn[member] = normal_score(fn, msg["value"])
         for group in self.model.shared:
             first, site = group[0]

@@ -25,7 +25,7 @@ from raters.judgements.names import plural
 from raters.judgements.together import Together, axis_name, check_names, parts_of
 from raters.model import Model, axis_names_of
 from raters.program.placing import placed
-from raters.program.traces import inputs_of, models_of, observed_sites, skeleton
+from raters.program.traces import models_of, observed_sites, read_by, skeleton
 from raters.program.values import SAMPLE
 
 worded = words_of("raters.program")
@@ -310,14 +310,13 @@ def _traced(model: Model[Any], data: Any) -> _Reading:
         jax.eval_shape(lambda: readings.append(_reading(model, data)[0]))
         return readings[0]
 
-    def density(count: Any) -> Any:
-        counted = dataclasses.replace(jax.tree.map(jnp.asarray, data), count=count)
+    def density(column: Any) -> Any:
+        counted = dataclasses.replace(jax.tree.map(jnp.asarray, data), **column)
         reading, site = _reading(model, counted)
         readings.append(reading)
         return site["fn"].log_prob(site["value"])
 
-    program = jax.make_jaxpr(density)(np.asarray(data.count, np.float32)).jaxpr
-    if not inputs_of(program, 0):
+    if not read_by(density, {"count": np.asarray(data.count, np.float32)}):
         raise SettingError(worded("unused_count", title=model.title))
     reading = readings[0]
     if _is_traced(reading.observed.support):  # by the count, as that of a binomial is

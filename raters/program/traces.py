@@ -81,10 +81,12 @@ def _feasible(observed: tuple[str, ...], site: dict[str, Any]) -> Any:
     return fn.support.feasible_like(jnp.zeros(fn.shape()))
 
 
-def inputs_of(jaxpr: Any, out: int) -> set[int]:
-    """Places of the inputs on which an output depends, or might."""
-    needed = {id(jaxpr.outvars[out])}
-    for equation in reversed(jaxpr.eqns):
+def read_by(function: Callable[[Values], Any], values: Values) -> set[str]:
+    """Names of the values on which an array depends, or might."""
+    program = jax.make_jaxpr(function)(values).jaxpr
+    needed = {id(program.outvars[0])}
+    for equation in reversed(program.eqns):
         if any(id(variable) in needed for variable in equation.outvars):
             needed |= {id(variable) for variable in equation.invars}
-    return {place for place, variable in enumerate(jaxpr.invars) if id(variable) in needed}
+    inputs = zip(sorted(values), program.invars, strict=True)
+    return {name for name, variable in inputs if id(variable) in needed}

@@ -64,7 +64,8 @@ class _Whitened(Reparam):  # type: ignore[misc]
         """Sample the white values; return no distribution, and the values."""
         assert obs is None
         of_white = dist.Normal(0.0, 1.0).expand(fn.shape()).to_event(fn.event_dim)
-        return None, coloured(unwrapped(fn), numpyro.sample(white_name(name), of_white))[0]
+        drawn = numpyro.sample(white_name(name), of_white, infer={"white": True})
+        return None, coloured(unwrapped(fn), drawn)[0]
 
 
 def white_name(site: str) -> str:

@@ -111,6 +111,7 @@ PATHS = (
     ("described", rt.MixtureBTL(), NUTS),
     ("described", rt.models.ContextualBTL(num_types=2), GIBBS),
     ("labelled", rt.DawidSkene(), NUTS),
+    ("labelled", rt.DawidSkene(), HMC),
     ("labelled", rt.models.Pooled(), GIBBS),
     ("labelled", rt.models.GuesserOneCoin(), GIBBS),
     ("labelled", rt.models.ItemDifficulty(), GIBBS),

@@ -62,23 +62,29 @@ def test_chains_share_a_metric_where_there_are_no_images(tiny, competence, share
     np.testing.assert_allclose(centres, np.tile(expected, (len(first), 1)).T, atol=1e-9)
 
 
-@pytest.mark.parametrize("model", [rt.ExtendedBTL(), rt.MixedLogit(correlated=True)])
+_JOINT = rt.models.JointModel({"one": rt.ExtendedBTL(), "two": rt.ExtendedBTL()}, shared=["reward"])
+
+
+@pytest.mark.parametrize("model", [rt.ExtendedBTL(), rt.MixedLogit(correlated=True), _JOINT])
 def test_coordinates_are_white_and_lead_back(model, singles) -> None:
     """With a prior density that is standard normal but for hyper-parameters."""
     data: rt.judgements.Judgements = singles
     if isinstance(model, rt.MixedLogit):
         data, _ = rt.datasets.choice_crowd(4, 2, 3, 2, seed=0, available=1)
+    elif model is _JOINT:
+        data = rt.judgements.Together.of({"one": singles, "two": singles.take(slice(0, 5))})
     with jax.enable_x64(True):
         start = {name: jnp.asarray(value, float) for name, value in model.start(data).items()}
-        space = hmc.Space.of(rt.program.Program(model, data), start)
+        program = rt.program.Program(model, data)
+        space = hmc.Space.of(program, start)
         flat = space.flat(start) + jnp.linspace(-1, 1, space.flat(start).size)
         values = space.values(flat)
         np.testing.assert_allclose(space.flat(values), flat, atol=1e-7)
-        given = model, space.plan.supports, space.data, start
-        plain = unconstrained.flat_of(space.plan.supports, values)
+        given = model, program.supports, space.data, start
+        plain = unconstrained.flat_of(program.supports, values)
 
         def volume(at):
-            return unconstrained.flat_of(space.plan.supports, space.values(at))
+            return unconstrained.flat_of(program.supports, space.values(at))
 
         log_volume = jnp.linalg.slogdet(jax.jacobian(volume)(flat))[1]
         expected = unconstrained.log_density(*given, plain) + log_volume
@@ -222,8 +228,8 @@ def test_of_many_parameters_the_largest_sites_have_a_diagonal_metric(ranked, mon
         assert metric.near.size == few
         place = jnp.linspace(-1, 1, flat.size)
         np.testing.assert_allclose(metric.place(metric.unconstrained(place)), place, atol=1e-9)
-        kept = tuple(name for name in space.plan.supports if name != "competence")
-        monkeypatch.setattr(hmc, "near_sites", lambda plan, like: kept)
+        kept = tuple(name for name in space.supports if name != "competence")
+        monkeypatch.setattr(hmc, "near_sites", lambda model, like: kept)
         hmc._curvatures.clear_cache()
         metric = space.metric(jnp.stack([flat] * 8), flat)
         hmc._curvatures.clear_cache()

@@ -48,7 +48,7 @@ def test_what_is_declared_and_not_conjugate_is_refused(tiny) -> None:
         rt.fit(ByProduct(power=3), tiny, gibbs, seed=0, progress=False)
 
 
-@pytest.mark.parametrize("backend", [rt.PGGibbs(), rt.PGEM(), rt.HMC()])
+@pytest.mark.parametrize("backend", [rt.PGGibbs(), rt.PGEM()])
 def test_entries_with_bounds_that_meet_in_the_same_logits_are_refused(backend, tiny) -> None:
     """Before anything runs: the normal conditional of a block has no bounds."""
     program = rt.program.Program(ByProduct(positive=True), tiny)

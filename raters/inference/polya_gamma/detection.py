@@ -33,6 +33,7 @@ from raters.inference.polya_gamma.unconstrained import is_unbounded
 from raters.model import Marginal, Model, Permute, Values, marginal_of
 from raters.program import Program, Supports, skeleton, start_of, trace
 from raters.program.program import once
+from raters.program.traces import read_by
 
 Names = tuple[Sites, ...]
 # Entries of a block of several sites: the factor of a dense precision takes milliseconds.
@@ -137,11 +138,12 @@ def _detect(program: Program[Any]) -> Detected:
     if missing := set(program.sites) - set(values):
         raise NotImplementedError(f"its start has no value of {sorted(missing)}")
     priors = _priors(model, data, values)
+    above = {name: governors(model, data, values, name) for name in program.sites}
     tried = _Tried(program, data, values)
     reasons, groups = {}, []
     for name in program.sites:
         counts = priors[name] == _COUNTS
-        dependents = tried.dependents(name)
+        dependents = [other for other in above if name in above[other]]
         if priors[name] and not counts:
             reasons[name] = priors[name]
         elif dependents:
@@ -214,6 +216,15 @@ def _priors(model: Model[Any], data: Any, values: Values) -> dict[str, str]:
     return reasons
 
 
+def governors(model: Model[Any], data: Any, values: Values, name: str) -> set[str]:
+    """Return the sites on which the prior of a site depends."""
+
+    def log_prob(values: Values) -> Array:
+        return jnp.asarray(trace(model, data, values)[name]["fn"].log_prob(values[name]))
+
+    return read_by(log_prob, values) - {name}
+
+
 def _reason(fn: dist.Distribution, shape: tuple[int, ...]) -> str:
     if isinstance(unwrapped(fn), latent_classes.COUNTED):
         return _COUNTS
@@ -225,12 +236,11 @@ def _reason(fn: dist.Distribution, shape: tuple[int, ...]) -> str:
 
 
 class _Read(NamedTuple):
-    """Logits, outcomes and priors of a program at a point."""
+    """Logits and outcomes of a program at a point."""
 
     logits: Any
     log_odds: Any
     rest: Any
-    priors: Any
 
 
 @partial(jax.jit, static_argnums=0)
@@ -242,11 +252,8 @@ def _read(model: Model[Any], data: Any, values: Values) -> _Read:
         rows = conditionals.observation(fn, value, _even_classes(fn))
     except NotImplementedError:  # such as of confused labels, whose probabilities are counted
         rows = conditionals.Observation(jnp.zeros(0), jnp.zeros(0), jnp.zeros(0))
-    latent = {name: one for name, one in traced.items() if one["type"] == "sample"}
-    del latent[model.observed]
-    priors = {name: one["fn"].log_prob(one["value"]).sum() for name, one in latent.items()}
     log_odds = log_odds.reshape(-1, log_odds.shape[-1])
-    return _Read(rows.logits.ravel(), log_odds, (rows.votes, rows.kappa, rows.shift), priors)
+    return _Read(rows.logits.ravel(), log_odds, (rows.votes, rows.kappa, rows.shift))
 
 
 def _even_classes(fn: dist.Distribution) -> Array | None:
@@ -287,13 +294,6 @@ class _Tried:
     def _between(self, names: Iterable[str], share: float) -> _Read:
         moved = {name: (1 - share) * self.here[name] + share * self.there[name] for name in names}
         return self._read(self.here | moved)
-
-    def dependents(self, name: str) -> list[str]:
-        """Return the sites whose prior depends on this one."""
-        moved = self._read(self.here | {name: self.there[name]}).priors
-        own = self.at_here.priors
-        # What is not a number differs, too.
-        return [other for other in own if other != name and own[other] != moved[other]]
 
     def is_of_classes(self, name: str) -> bool:
         """Return whether the log-odds of the classes depend on a site."""
@@ -347,7 +347,7 @@ def kinds_of(program: Program[Any], data: Any, values: Values, sites: Sites) -> 
     columns = range(np.shape(values[first])[-1] if np.ndim(values[first]) else 0)
     if classes and single and _is_counted(model, data, values, first):
         return (Block(sites, "counts"),)
-    if classes and depends(log_weights_of, model, data, values, sites):
+    if classes and not read_by(partial(log_weights_of, model, data), values).isdisjoint(sites):
         return tuple(Block(sites, "class", column) for column in columns)
     if single and any(first in names for names in permuted):
         return tuple(Block(sites, "type", column) for column in columns)
@@ -357,22 +357,6 @@ def kinds_of(program: Program[Any], data: Any, values: Values, sites: Sites) -> 
 def _is_counted(model: Model[Any], data: Any, values: Values, site: str) -> bool:
     kind = latent_classes.type_of_prior(model, data, values, site)
     return issubclass(kind, latent_classes.COUNTED)
-
-
-def depends(
-    function: Any, model: Model[Any], data: Any, values: Values, sites: Iterable[str]
-) -> bool:
-    """Return whether a function of model, data and values depends on any of these sites."""
-    values = {name: np.asarray(value, float) for name, value in values.items()}
-    gradient = _gradient(function, model, data, values, tuple(sites))
-    return any(np.any(np.asarray(part) != 0) for part in gradient.values())
-
-
-@partial(jax.jit, static_argnums=(0, 1, 4))
-def _gradient(function: Any, model: Model[Any], data: Any, values: Values, sites: Sites) -> Values:
-    """Differentiate the sum of the sines of the function's entries."""
-    own = {name: values[name] for name in sites}
-    return jax.grad(lambda part: jnp.sin(function(model, data, values | part)).sum())(own)
 
 
 def log_weights_of(model: Model[Any], data: Any, values: Values) -> Array:

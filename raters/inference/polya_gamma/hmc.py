@@ -21,11 +21,11 @@ from raters.errors.validation import plain_whole
 from raters.inference import base, chains, modes
 from raters.inference.arrays import Flat, Matrix, Rng, Scalar, Sites
 from raters.inference.nuts import STATISTICS
-from raters.inference.polya_gamma import detection, line, plans, unconstrained
+from raters.inference.polya_gamma import detection, line, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
-from raters.inference.polya_gamma.plans import Plan
-from raters.model import Values, own_sites
-from raters.program import Program, Supports, log_joint, log_prior, placing, trace
+from raters.model import Model, Scale, Translation, Values, own_sites
+from raters.program import Program, Supports, densities, log_joint, log_prior, placing, trace
+from raters.program.traces import read_by
 from raters.program.whitening import has_white, white
 
 # Trajectories of a compiled run, after each of which the bar shows progress.
@@ -62,7 +62,7 @@ class HMC(base.Backend):
     mean over trajectories. Slices of hyper-parameters, moves along the orbits of symmetries and
     moves to mirror images follow each trajectory.
 
-    It takes models with up to 2,500 parameters, and of choices and rankings with more.
+    It takes any model with up to 2,500 parameters, and choices and rankings with more.
 
     Parameters
     ----------
@@ -106,21 +106,9 @@ class HMC(base.Backend):
         plain_whole(self, "draws", "warmup", "chains", "longest")
 
     def why_not(self, program: Program[Any]) -> str | None:
-        """Refuse blocks that `PGGibbs` refuses, latent classes, and many parameters."""
-        if reason := super().why_not(program):
+        """Refuse many parameters."""
+        if (reason := super().why_not(program)) or detection.chooses(program):
             return reason
-        if detection.chooses(program):
-            return plans.why_not(program)
-        if reason := plans.why_one(program):  # The metric is of the rows of one kind of judgement.
-            return reason
-        try:
-            has_blocks = bool(detection.names_of(program))
-        except NotImplementedError:  # Of which the plan says more.
-            has_blocks = True
-        if has_blocks and (reason := plans.why_not(program)):
-            return reason
-        if program.counts_classes:
-            return "HMC has no metric for latent classes; use PGGibbs or NUTS"
         size = sum(int(np.prod(site.shape)) for site in program.sites.values())
         if size > DENSE_LIMIT:
             which = f"{program.model.title} has {size:,} parameters here"
@@ -192,13 +180,17 @@ class State(NamedTuple):
 @partial(
     jax.tree_util.register_dataclass,
     data_fields=["moves", "data", "like"],
-    meta_fields=["plan", "white", "supports"],
+    meta_fields=["model", "hyper", "white", "supports"],
 )
 @dataclass(frozen=True)
 class Space:
-    """Unconstrained coordinates of a program on its data: white values of most sites."""
+    """Unconstrained coordinates of a program on its data: white values of most sites.
 
-    plan: Plan
+    Hyper-parameters, `hyper`, enter the likelihood only through other sites.
+    """
+
+    model: Model[Any]
+    hyper: Supports
     white: Sites
     supports: Supports
     moves: tuple[modes.Images, ...]
@@ -208,19 +200,23 @@ class Space:
     @classmethod
     def of(cls, program: Program[Any], values: Values) -> Space:
         """Return the coordinates of a program; `values` are any of its sites."""
-        plan = plans.plan(program, values)
-        data = placing.of_few_sizes(program)
-        sites = trace(program.model, placing.first_unit(program.data), values)
-        most = _MOST_AT_BOUNDS if any(map(plan.moved_with, plan.supports)) else _MOST_ROWS
+        model, supports, data = program.model, program.supports, placing.of_few_sizes(program)
+        unit = placing.first_unit(program.data)
+        read = read_by(partial(densities.pointwise_log_likelihood, model, unit), values)
+        sites = trace(model, unit, values)
+        ends = (name for one in _orbits(model) if isinstance(one, Scale) for name in one.down)
+        is_unbounded = partial(unconstrained.is_unbounded, supports)
+        most = _MOST_ROWS if all(map(is_unbounded, ends)) else _MOST_AT_BOUNDS
         entries = program.data.num_judgements / most
-        few = [name for name in plan.supports if np.size(values[name]) >= entries]
+        few = [name for name in supports if np.size(values[name]) >= entries]
         # Far in a tail scores are infinite.
         own = {name: _white(sites, values, name) for name in few if has_white(sites[name]["fn"])}
         white = tuple(name for name in own if np.isfinite(own[name]).all())
-        supports = Supports({**plan.supports, **dict.fromkeys(white, constraints.real)})
+        hyper = Supports({name: one for name, one in supports.items() if name not in read})
+        supports = Supports({**supports, **dict.fromkeys(white, constraints.real)})
+        supports = unconstrained.by_scores(supports)
         like = {name: jnp.asarray(value, float) for name, value in values.items()}
-        moves = modes.images(program)
-        return cls(plan, white, unconstrained.by_scores(supports), moves, data, like)
+        return cls(model, hyper, white, supports, modes.images(program), data, like)
 
     @property
     def row(self) -> Any:
@@ -230,18 +226,18 @@ class Space:
     def density(self, data: Any, like: Values, flat: Flat) -> Scalar:
         """Return the log density of coordinates."""
         values, volume = unconstrained.sites_at(self.supports, like, flat)
-        return log_joint(self.plan.model, data, like | values, self.white) + volume
+        return log_joint(self.model, data, like | values, self.white) + volume
 
     def values(self, flat: Flat) -> Values:
         """Return the sites at coordinates."""
         values = unconstrained.sites_at(self.supports, self.like, flat)[0]
-        sites = trace(self.plan.model, self.row, self.like | values, self.white)
+        sites = trace(self.model, self.row, self.like | values, self.white)
         return {name: sites[name]["value"] for name in self.like}
 
     def flat(self, values: Values) -> Flat:
         """Return the coordinates of a point."""
         values = {name: jnp.asarray(value, float) for name, value in values.items()}
-        sites = trace(self.plan.model, self.row, values)
+        sites = trace(self.model, self.row, values)
         own = {name: _white(sites, values, name) for name in self.white}
         return unconstrained.flat_of(self.supports, values | own)
 
@@ -249,6 +245,12 @@ class Space:
         """Return the metric about a centre of the mean curvature at some points; None where it is
         not finite."""
         return Metric.of(centre, *map(np.asarray, _curvatures(self, points)))
+
+
+def _orbits(model: Model[Any]) -> tuple[Scale | Translation, ...]:
+    """Return the orbits along which chains move: those of scales, and translations."""
+    symmetries = sorted(model.symmetries, key=lambda one: isinstance(one, Translation))
+    return tuple(one for one in symmetries if isinstance(one, Scale | Translation))
 
 
 def _white(sites: Mapping[str, Any], values: Values, name: str) -> Array:
@@ -303,7 +305,7 @@ def _advance(
     space: Space, metric: Metric, state: State, tried: modes.Tried, steps: int, adapt: bool
 ) -> tuple[State, Any]:
     """Run at most `_BLOCK` trajectories of a chain; return their places, draws and statistics."""
-    plan, data, like = space.plan, space.data, space.like
+    data, like, orbits = space.data, space.like, _orbits(space.model)
 
     def density(given: tuple[Any, Values], metric: Metric, place: Flat) -> Scalar:
         return space.density(*given, metric.unconstrained(place))
@@ -311,7 +313,7 @@ def _advance(
     # Any slope keeps volumes, and an end is accepted by its density in double precision.
     # NumPyro's map to correlations takes numbers in double precision alone.
     related = type(constraints.corr_cholesky)
-    is_double = any(isinstance(one, related) for one in plan.supports.values())
+    is_double = any(isinstance(one, related) for one in space.supports.values())
     narrowed = (lambda tree: tree) if is_double else _in_single
     singly = narrowed(((data, like), metric))
     slope = jax.grad(density, 2)
@@ -347,9 +349,9 @@ def _advance(
         accepted = jax.random.uniform(accept_key) < rate
         flat = jnp.where(accepted, metric.unconstrained(place), state.flat)
         values = space.values(flat)
-        if plan.orbits or plan.hyper or space.moves:
+        if orbits or space.hyper or space.moves:
             images = jax.tree.map(lambda some: some[index], tried)
-            moved = space.flat(_moved(space, values, images, move_key))
+            moved = space.flat(_moved(space, orbits, values, images, move_key))
             # At a start without effects their learned scale would vanish; and a point on a bound,
             # to rounding, has no coordinates.
             follows = (accepted | jnp.logical_not(adapt)) & jnp.isfinite(moved).all()
@@ -372,20 +374,26 @@ def _in_single[Tree](tree: Tree) -> Tree:
     return jax.tree.map(lambda x: x.astype(jnp.float32) if x.dtype == jnp.float64 else x, tree)
 
 
-def _moved(space: Space, values: Values, tried: modes.Tried, key: Array) -> Values:
+def _moved(
+    space: Space,
+    orbits: tuple[Scale | Translation, ...],
+    values: Values,
+    tried: modes.Tried,
+    key: Array,
+) -> Values:
     """Move along orbits, draw hyper-parameters given all else by slices, and step to images."""
-    plan, row = space.plan, space.row
+    model, row = space.model, space.row
     orbit_key, image_key = jax.random.split(key)
-    joint = partial(log_prior, plan.model, row)
-    given = joint, plan.supports, plan.orbits, plan.hyper, values, orbit_key
+    joint = partial(log_prior, model, row)
+    given = joint, space.hyper, orbits, tuple(space.hyper), values, orbit_key
     values = line.visit(*given, visits=_VISITS)
-    return modes.step(plan.model, space.moves, space.data, row, values, tried, image_key)
+    return modes.step(model, space.moves, space.data, row, values, tried, image_key)
 
 
 @jax.jit
 def _curvatures(space: Space, points: Float[Array, "point coordinate"]) -> tuple[Array, ...]:
     """Return the mean curvatures at some points."""
-    near = near_sites(space.plan, space.like)
+    near = near_sites(space.model, space.like)
     density = partial(space.density, space.data, space.like)
     number = numbers_of(space.supports, space.like, near)
     each = jax.lax.map(partial(curvatures, density, number), points)
@@ -446,20 +454,20 @@ class Metric(NamedTuple):
         return far.at[self.near].set(self.root @ near)
 
 
-def near_sites(plan: Plan, like: Values) -> Sites:
+def near_sites(model: Model[Any], like: Values) -> Sites:
     """Return the sites that together have few coordinates: all but the largest, and vectors of
     single judges."""
-    kept = [name for name in plan.supports if name not in own_sites(plan.model)]
+    kept = [name for name in like if name not in own_sites(model)]
     kept = sorted(kept, key=lambda name: jnp.size(like[name]))
     while sum(jnp.size(like[name]) for name in kept) > DENSE_LIMIT:
         kept.pop()
-    return tuple(name for name in plan.supports if name in kept)
+    return tuple(kept)
 
 
 def numbers_of(supports: Supports, like: Values, names: Sequence[str]) -> Int[Array, " part"]:
     """Return the places of the coordinates of some sites, in their order."""
-    size = sum(jnp.size(like[name]) for name in supports)
-    places = unconstrained.coordinates_of(supports, like, jnp.arange(size, dtype=float))
+    numbers = jnp.arange(float(unconstrained.flat_of(supports, like).size))
+    places = unconstrained.coordinates_of(supports, like, numbers)
     return jnp.sort(
         jnp.concatenate([jnp.zeros(0), *(jnp.ravel(places[n]) for n in names)]).astype(int)
     )

@@ -101,7 +101,8 @@ def _around(
     log_q = -(noise**2).sum(1) / 2
     if len(start) > DENSE_LIMIT:
         # The inverse of the metric of `HMC` is the covariance.
-        near = hmc.numbers_of(own, like, hmc.near_sites(replace(plan, supports=own), like))
+        near_sites = hmc.near_sites(plan.model, {name: like[name] for name in own})
+        near = hmc.numbers_of(own, like, near_sites)
         found = map(np.asarray, _curvatures(plan.model, own, data, like, near, centre))
         metric = hmc.Metric.of(centre, near, *found)
         assert metric is not None  # The density is finite at its mode.

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 import numpyro.distributions as dist
-from jaxtyping import Array
 
 from raters.inference.arrays import Sites
 from raters.inference.polya_gamma import detection, latent_classes, local_effects
@@ -19,8 +18,9 @@ from raters.inference.polya_gamma.rows import Block, is_entrywise
 from raters.inference.polya_gamma.ties import Tie
 from raters.inference.polya_gamma.unconstrained import is_unbounded
 from raters.model import Model, Scale, Translation, Values, local_sites
-from raters.program import Program, Supports, placing, pointwise_log_likelihood, start_of, trace
+from raters.program import Program, Supports, placing, pointwise_log_likelihood, start_of
 from raters.program.program import once
+from raters.program.traces import read_by
 
 # EM updates a free site with more entries than this by its gradient.
 STEEP = 500
@@ -123,14 +123,6 @@ def within(scale: Scale, names: Sequence[str]) -> Scale:
     return Scale(up, down)
 
 
-def why_one(program: Program[Any]) -> str | None:
-    """Explain why a back-end for one kind of judgement cannot run a program of several."""
-    if not program.is_joint:
-        return None
-    kinds = f"{len(program.parts)} kinds of judgement ({', '.join(program.parts)})"
-    return f"{program.model.title} has {kinds}; use PGGibbs, PGEM, NUTS or SVI"
-
-
 def why_not(program: Program[Any]) -> str | None:
     """Explain why the sweeps of EM and Gibbs cannot run a program, or return None."""
     if program.is_joint and program.mesh is not None:
@@ -222,23 +214,14 @@ def _with_governed(program: Program[Any], plan: Plan, values: Values) -> Plan:
     each = [block for block, tie in zip(plan.blocks, plan.ties, strict=True) if tie is None]
     each = [block for block in each if block.kind != "counts" and block.column == 0 and plan.hyper]
 
-    def depends(site: str, others: Sites) -> bool:
-        given = program.model, placing.first_unit(program.data), values
-        return detection.depends(_log_prior_of(site), *given, others)
-
     governed, governors = [], set[str]()
+    unit = placing.first_unit(program.data)
     for name in (name for block in each for name in block.sites):
-        ups = plan.moved_with(name)
-        if not ups or not depends(name, ups):
+        ups, above = plan.moved_with(name), detection.governors(program.model, unit, values, name)
+        if above.isdisjoint(ups):
             governed.append(name)
-            governors |= {one for one in plan.hyper if ups and depends(name, (one,))}
+            governors |= above & set(plan.hyper if ups else ())
     return replace(plan, governed=tuple(governed), governors=tuple(sorted(governors)))
-
-
-@cache
-def _log_prior_of(name: str) -> Callable[[Model[Any], Any, Values], Array]:
-    """Return the log prior density of a site, one function for all fits, since it is compiled."""
-    return lambda model, data, values: trace(model, data, values)[name]["fn"].log_prob(values[name])
 
 
 def _part(program: Program[Any], values: Values, name: str) -> Part:
@@ -275,9 +258,8 @@ def _reaching(
     names = set()
     for part in parts:
         own, at = program.parts[part.name], part.values(values)
-        given = pointwise_log_likelihood, own.model, own.sample(), at
-        sites = (site for site, name in part.names.items() if name in free)
-        names |= {part.names[site] for site in sites if detection.depends(*given, (site,))}
+        read = read_by(partial(pointwise_log_likelihood, own.model, own.sample()), at)
+        names |= {part.names[site] for site in read} & set(free)
     return frozenset(names)
 
 
