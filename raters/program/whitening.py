@@ -42,19 +42,26 @@ def white(base: Any, value: Any) -> Array:
     return ndtri(base.cdf(value))
 
 
-def coloured(base: Any, white: Array) -> tuple[Array, Array]:
-    """Return vectors or entries of which these are the white ones, and the log volume element."""
+def coloured(base: Any, white: Array) -> Array:
+    """Return vectors or entries of which these are the white ones."""
     if isinstance(base, dist.MultivariateNormal):
-        volume = jnp.log(jnp.diagonal(base.scale_tril, axis1=-2, axis2=-1))
-        vectors = base.loc + (base.scale_tril @ white[..., None])[..., 0]
+        return jnp.asarray(base.loc + (base.scale_tril @ white[..., None])[..., 0])
+    if isinstance(base, dist.Normal):
+        return jnp.asarray(base.loc + base.scale * white)
+    share = ndtr(white)
+    limits: Any = np.finfo(share.dtype)
+    return jnp.asarray(base.icdf(jnp.clip(share, limits.tiny, 1 - limits.eps)))
+
+
+def volume_of(base: Any, white: Array, values: Array) -> Array:
+    """Return the log volume element of `coloured` there."""
+    if isinstance(base, dist.MultivariateNormal):
+        each = jnp.log(jnp.diagonal(base.scale_tril, axis1=-2, axis2=-1))
     elif isinstance(base, dist.Normal):
-        volume, vectors = jnp.log(base.scale), base.loc + base.scale * white
+        each = jnp.log(base.scale)
     else:
-        share = ndtr(white)
-        limits: Any = np.finfo(share.dtype)
-        vectors = base.icdf(jnp.clip(share, limits.tiny, 1 - limits.eps))
-        volume = norm.logpdf(white) - base.log_prob(vectors)
-    return jnp.asarray(vectors), jnp.broadcast_to(volume, white.shape).sum()
+        each = norm.logpdf(white) - base.log_prob(values)
+    return jnp.broadcast_to(each, white.shape).sum()
 
 
 class _Whitened(Reparam):  # type: ignore[misc]
@@ -65,7 +72,7 @@ class _Whitened(Reparam):  # type: ignore[misc]
         assert obs is None
         of_white = dist.Normal(0.0, 1.0).expand(fn.shape()).to_event(fn.event_dim)
         drawn = numpyro.sample(white_name(name), of_white, infer={"white": True})
-        return None, coloured(unwrapped(fn), drawn)[0]
+        return None, coloured(unwrapped(fn), drawn)
 
 
 def white_name(site: str) -> str:

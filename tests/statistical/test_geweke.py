@@ -14,7 +14,7 @@ import raters as rt
 from raters.checking import geweke
 from raters.inference.polya_gamma import augmentation, latent_classes, line, sums, sweep
 from raters.program import trace
-from raters.program.whitening import coloured
+from raters.program.whitening import volume_of
 from tests.refusals import raises_about
 from tests.statistical.joint import BOUND, cases, short, worst
 
@@ -147,7 +147,7 @@ _SHORT_ERRORS = {
     ),
     "abilities of less volume": (
         "Rasch",
-        (sweep, "coloured", lambda *given: (coloured(*given)[0], 0.8 * coloured(*given)[1])),
+        (sweep, "volume_of", lambda *given: 0.8 * volume_of(*given)),
     ),
     "ω three times too large": ("Raykar", _TRIPLED),
     "types without the votes": ("MixtureBTL", (latent_classes, "drawn", _without_labels)),

@@ -10,7 +10,7 @@ import xarray as xr
 
 import raters as rt
 from raters.inference.polya_gamma import gibbs
-from tests.inference.test_several import rankings_of, votes_of
+from tests.inference.test_several import votes_of
 from tests.several import labelled
 from tests.statistical.joint import BOUND, cases, short, worst
 
@@ -25,14 +25,6 @@ def votes() -> rt.judgements.Together:
 def labels_and_votes() -> rt.judgements.Together:
     labels = labelled(0, 5, 3).part("labels")
     return rt.judgements.Together.of({"labels": labels, "votes": votes_of(0, 12)})
-
-
-def votes_and_rankings() -> rt.judgements.Together:
-    return rt.judgements.Together.of({"votes": votes_of(0, 8), "ranked": rankings_of(1, 4)})
-
-
-def rankings() -> rt.judgements.Together:
-    return rt.judgements.Together.of({"one": rankings_of(0, 4), "two": rankings_of(1, 4)})
 
 
 def tasks() -> rt.judgements.Together:
@@ -51,30 +43,6 @@ KERNELS = {
             tied=[{"labels": "accuracy", "votes": "competence"}],
         ),
         labels_and_votes,
-    ),
-    "votes and rankings": (
-        rt.models.JointModel(
-            {"votes": rt.BTL(reward_scale=1.0), "ranked": rt.PlackettLuce(worth_scale=1.0)},
-            shared=[{"votes": "reward", "ranked": "worth"}],
-        ),
-        votes_and_rankings,
-    ),
-    "votes and rankings, one competence": (
-        rt.models.JointModel(
-            {"votes": _UNIT, "ranked": rt.ExtendedPlackettLuce(competence="unit", worth_scale=1.0)},
-            shared=[{"votes": "reward", "ranked": "worth"}, "competence"],
-        ),
-        votes_and_rankings,
-    ),
-    "two sets of rankings": (
-        rt.models.JointModel(
-            {
-                "one": rt.PlackettLuce(worth_scale=1.0),
-                "two": rt.ExtendedPlackettLuce(worth_scale=1.0),
-            },
-            shared=["worth"],
-        ),
-        rankings,
     ),
     "learned scales": (
         rt.models.JointModel({"one": rt.ExtendedBTL(), "two": rt.BTL()}, shared=["reward"]),

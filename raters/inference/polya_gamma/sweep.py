@@ -28,7 +28,7 @@ from raters.inference.polya_gamma.sums import (
 from raters.inference.polya_gamma.unconstrained import coordinates, is_unbounded, maximised, placed
 from raters.model import Values
 from raters.program import Program, densities, placing, trace
-from raters.program.whitening import coloured, white
+from raters.program.whitening import coloured, volume_of, white
 
 # Largest numbers of visits of orbits and free sites in a Gibbs sweep, and of steps along a line in
 # all. At 20,000 votes ten visits cost a fifth of the Pólya-Gamma draws, and doubled to quadrupled
@@ -223,15 +223,15 @@ def interwoven(plan: Plan, row: Any, data: Any, values: Values, key: Array) -> V
     for name, fn in priors(values).items():
         scores[name] = white(fn, values[name])
         # Far in a tail quantiles are 0 or 1, from which entries do not come back.
-        whole[name] = jnp.allclose(coloured(fn, scores[name])[0], values[name], 1e-6, 1e-9)
+        whole[name] = jnp.allclose(coloured(fn, scores[name]), values[name], 1e-6, 1e-9)
 
     def moved(at: Values) -> tuple[Values, Scalar]:
         own, there, total = dict(scores), dict(at), jnp.zeros(())
         fns = priors(at)
         for name in sorted(sites, key=partial(is_unbounded, plan.supports)):
-            entries, volume = coloured(fns[name], own[name])
+            entries = coloured(fns[name], own[name])
             there[name] = jnp.where(whole[name], entries, values[name])
-            total += jnp.where(whole[name], volume, 0.0)
+            total += jnp.where(whole[name], volume_of(fns[name], own[name], entries), 0.0)
             log_factor = jnp.log((values[name] ** 2).sum() / (there[name] ** 2).sum()) / 2
             for up in plan.moved_with(name):  # Around the mean of its prior, for the way back.
                 moving = own if up in own else there
