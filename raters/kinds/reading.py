@@ -24,14 +24,7 @@ from raters.judgements.labels import Repeats
 from raters.judgements.names import counted, plural, shorten, shown, warn_data
 from raters.judgements.reading.answers import Table, no_question
 from raters.judgements.reading.exports import recognised
-from raters.judgements.reading.files import (
-    as_table,
-    content_of,
-    is_large,
-    is_nested,
-    nested,
-    several,
-)
+from raters.judgements.reading.files import as_table, content_of, is_large, nested, several
 from raters.judgements.reading.wide import wide
 from raters.kinds import Kind, Reader, kind_named, kind_of, registered_kinds
 
@@ -250,7 +243,7 @@ def read_as(
     columns = shape.columns(values)
     for role, listed in columns.items():
         for name in listed if is_list(listed) else [listed]:
-            if name in table and table[name].dtype == object and any(map(is_nested, table[name])):
+            if name in table and nested(table[[name]]):
                 refuse_data(role, name, "holds lists or objects", "a cell must hold one value")
     table = usable_rows(table, shape, columns, drop, notes)
     table = _settled(table, shape, columns, repeats, notes)
