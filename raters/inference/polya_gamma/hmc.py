@@ -223,6 +223,14 @@ class Space:
         """A row, which is enough where only priors are needed."""
         return self.data.take(slice(0, 1))
 
+    def narrowed[Tree](self, tree: Tree) -> Tree:
+        """Return numbers in single precision; where there are correlations as they are, since
+        NumPyro's map to these takes no others."""
+        related = type(constraints.corr_cholesky)
+        if any(isinstance(one, related) for one in self.supports.values()):
+            return tree
+        return jax.tree.map(lambda x: x.astype(jnp.float32) if x.dtype == float else x, tree)
+
     def density(self, data: Any, like: Values, flat: Flat) -> Scalar:
         """Return the log density of coordinates."""
         values, volume = unconstrained.sites_at(self.supports, like, flat)
@@ -244,7 +252,8 @@ class Space:
     def metric(self, points: Float[Array, "point coordinate"], centre: Flat) -> Metric | None:
         """Return the metric about a centre of the mean curvature at some points; None where it is
         not finite."""
-        return Metric.of(centre, *map(np.asarray, _curvatures(self, points)))
+        near, *found = map(np.asarray, _curvatures(self, points))
+        return Metric.of(centre, near, *(one.astype(float) for one in found))
 
 
 def _orbits(model: Model[Any]) -> tuple[Scale | Translation, ...]:
@@ -311,11 +320,7 @@ def _advance(
         return space.density(*given, metric.unconstrained(place))
 
     # Any slope keeps volumes, and an end is accepted by its density in double precision.
-    # NumPyro's map to correlations takes numbers in double precision alone.
-    related = type(constraints.corr_cholesky)
-    is_double = any(isinstance(one, related) for one in space.supports.values())
-    narrowed = (lambda tree: tree) if is_double else _in_single
-    singly = narrowed(((data, like), metric))
+    singly = space.narrowed(((data, like), metric))
     slope = jax.grad(density, 2)
 
     def trajectory(index: int, carry: tuple[State, Any]) -> tuple[State, Any]:
@@ -333,7 +338,7 @@ def _advance(
             # The slope stands at one place in the program, which compiles faster.
             place, momentum = now
             is_end = (which == 0) | (which == number)
-            force = slope(*singly, narrowed(place)).astype(float) + place
+            force = slope(*singly, space.narrowed(place)).astype(float) + place
             momentum += jnp.where(is_end, step / 2, step) * force
             turn = jnp.where(which < number, step, 0.0)
             cosine, sine = jnp.cos(turn), jnp.sin(turn)
@@ -369,11 +374,6 @@ def _advance(
     return jax.lax.fori_loop(0, steps, trajectory, (state, (flats, room, empty)))
 
 
-def _in_single[Tree](tree: Tree) -> Tree:
-    """Return numbers in single precision, and all else as it is."""
-    return jax.tree.map(lambda x: x.astype(jnp.float32) if x.dtype == jnp.float64 else x, tree)
-
-
 def _moved(
     space: Space,
     orbits: tuple[Scale | Translation, ...],
@@ -394,9 +394,9 @@ def _moved(
 def _curvatures(space: Space, points: Float[Array, "point coordinate"]) -> tuple[Array, ...]:
     """Return the mean curvatures at some points."""
     near = near_sites(space.model, space.like)
-    density = partial(space.density, space.data, space.like)
+    density = partial(space.density, *space.narrowed((space.data, space.like)))
     number = numbers_of(space.supports, space.like, near)
-    each = jax.lax.map(partial(curvatures, density, number), points)
+    each = jax.lax.map(partial(curvatures, density, number), space.narrowed(points))
     return number, *(one.mean(0) for one in each)
 
 
@@ -480,7 +480,9 @@ def curvatures(
     diagonal of the others, by products with random signs, which are exact where these are
     independent of each other given the near ones (Bekas, Kokiopoulou and Saad 2007)."""
     along = unconstrained.products(density, flat)
-    across = jax.lax.map(along, jnp.eye(flat.size)[near], batch_size=unconstrained.COLUMNS)
+    across = jax.lax.map(
+        along, jnp.eye(flat.size, dtype=flat.dtype)[near], batch_size=unconstrained.COLUMNS
+    )
     if near.size == flat.size:
         return across, jnp.ones_like(flat)
     signs = jax.random.rademacher(jax.random.key(0), (_PROBES, flat.size), flat.dtype)
