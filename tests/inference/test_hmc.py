@@ -127,8 +127,21 @@ def test_correlations_stay_in_double_precision(fit_quietly) -> None:
 
 @pytest.mark.slow
 def test_the_metric_is_the_curvature_where_that_is_positive(tiny) -> None:
+    """In single precision."""
     mass, hessian = metric_of(_FLAT, tiny)
-    np.testing.assert_allclose(mass, hessian, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(mass, hessian, rtol=1e-5, atol=1e-5)
+
+
+def test_a_wider_coordinate_takes_along_what_depends_on_it() -> None:
+    factor = np.tril(np.random.default_rng(0).normal(size=(4, 4))) + 2 * np.eye(4)
+    with jax.enable_x64(True):
+        metric = hmc.Metric.of(jnp.zeros(4), jnp.arange(4), factor @ factor.T, np.ones(4))
+        assert metric is not None
+        wider = metric.stretched(metric.axes(jnp.array([2])), np.array([3.0]))
+        before, after = (np.asarray(one.inverse @ one.inverse.T) for one in (metric, wider))
+        np.testing.assert_allclose(wider.root @ wider.inverse, np.eye(4), atol=1e-12)
+    gain = np.outer(before[:, 2], before[2]) / before[2, 2]
+    np.testing.assert_allclose(after, before + 8 * gain)
 
 
 @pytest.mark.slow

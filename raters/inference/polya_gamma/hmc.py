@@ -41,6 +41,8 @@ _POINTS = 4
 # Judgements for each entry of a site from which on its values tell its scale, and where orbits end
 # at a bound, which holds the scale back: with fewer, white values mix better.
 _MOST_ROWS, _MOST_AT_BOUNDS = 50, 1000
+# Bounds of the spread of hyper-parameters in units of the curvature's.
+_SPREADS = 0.7, 4.0
 # Visits of the orbit of each symmetry, and of hyper-parameters, after a trajectory.
 _VISITS = 2
 # Least and most steps of a trajectory: a single one turns by too much where the density is skew.
@@ -134,10 +136,11 @@ def run_chains(
     with jax.enable_x64(True):
         cold, starts, rngs = chains.starts_of(program, key, start, backend.chains)
         space = Space.of(program, cold)
+        points = jax.tree.map(lambda *some: jnp.stack(some), cold, *starts)
+        found = _flats(space, points)
         # On a bound, to rounding, a point has no coordinates.
-        usual, flats = space.flat(cold), [space.flat(values) for values in starts]
-        flats = [jnp.where(jnp.isfinite(flat), flat, usual) for flat in flats]
-        metric = space.metric(jnp.stack(flats[:1] * _POINTS), flats[0])
+        flats = jnp.where(jnp.isfinite(found), found, found[0])[1:]
+        metric = space.metric(flats[np.zeros(_POINTS, int)], flats[0])
         assert metric is not None  # A start has finite derivatives.
         keys = jax.random.split(key, backend.chains)
         each = [
@@ -275,9 +278,9 @@ class Trajectories:
         self.state, self.places = State.at(flat, key), list[np.ndarray]()
         self.adapting, self.divergences = True, 0
 
-    def adapt(self, metric: Metric | None) -> None:
+    def adapt(self, metric: Metric) -> None:
         """Take a metric, and adapt the step size anew."""
-        self.metric = metric or self.metric
+        self.metric = metric
         self.state, self.places = State.at(self.state.flat, self.state.key), []
 
     def __call__(self, number: int) -> tuple[Values, Values]:
@@ -300,13 +303,20 @@ def adapt(each: Sequence[Trajectories]) -> None:
     lie in different images of the posterior."""
     space = each[0].space
     places = np.stack([np.concatenate(chain.places) for chain in each], 1)
-    metrics = []
+    numbers = numbers_of(space.supports, space.like, tuple(space.hyper))
+    found, apart = list[tuple[Metric, Any]](), []
     for some in np.split(places, len(each), 1) if space.moves else [places]:
         own = jnp.asarray(some.reshape(-1, places.shape[2]))
         late = np.linspace(len(own) // 2, len(own) - 1, _POINTS).round().astype(int)
-        metrics.append(space.metric(own[late], own.mean(0)))
-    for chain, metric in zip(each, itertools.cycle(metrics), strict=False):
-        chain.adapt(metric)
+        metric = space.metric(own[late], own.mean(0)) or each[len(found)].metric
+        axes = metric.axes(numbers)
+        apart.append((own - metric.centre)[len(own) // 3 :, metric.near] @ metric.root.T @ axes)
+        found.append((metric, axes))
+    # Of what scales others, the curvature at a few points says less than the draws; half of it, in
+    # logarithms, since the steps get shorter.
+    spread = np.clip(np.concatenate(apart).std(0), *_SPREADS) ** 0.5
+    for chain, (metric, axes) in zip(each, itertools.cycle(found), strict=False):
+        chain.adapt(metric.stretched(axes, spread))
 
 
 @jax.jit
@@ -391,6 +401,12 @@ def _moved(
 
 
 @jax.jit
+def _flats(space: Space, points: Values) -> Float[Array, "point coordinate"]:
+    """Return the coordinates of several points."""
+    return jax.lax.map(space.flat, points)
+
+
+@jax.jit
 def _curvatures(space: Space, points: Float[Array, "point coordinate"]) -> tuple[Array, ...]:
     """Return the mean curvatures at some points."""
     near = near_sites(space.model, space.like)
@@ -435,6 +451,17 @@ class Metric(NamedTuple):
         root, inverse = size[:, None] * directions.T, directions / size
         given = root, inverse, near, 1 / np.sqrt(diagonal), slope
         return cls(jnp.asarray(centre), *map(jnp.asarray, given))
+
+    def axes(self, numbers: Int[Array, " number"]) -> Float[Array, "near number"]:
+        """Return orthonormal directions along which some of the near coordinates move, and all that
+        depends on them."""
+        return jnp.linalg.qr(self.inverse[jnp.searchsorted(self.near, numbers)].T)[0]
+
+    def stretched(self, axes: Float[Array, "near number"], spread: Any) -> Metric:
+        """Return the metric of places that are so many times as wide along some directions."""
+        inverse = self.inverse + (self.inverse @ axes * (spread - 1)) @ axes.T
+        root = self.root + (axes * (1 / spread - 1)) @ (axes.T @ self.root)
+        return self._replace(inverse=inverse, root=root)
 
     def unconstrained(self, place: Flat) -> Flat:
         """Return the unconstrained coordinates of a place."""
