@@ -12,11 +12,8 @@ import scipy.special
 import scipy.stats
 
 import raters as rt
-from raters.inference import nuts
-from raters.model import own_sites
 from raters.program import log_joint, pointwise_log_likelihood
 from raters.program.vectors import log_likelihoods
-from raters.program.whitening import whitened
 
 PEOPLE, SETS = 5, 4
 
@@ -90,22 +87,6 @@ def test_integrated_likelihood_is_that_of_quadrature() -> None:
     )
     np.testing.assert_allclose(own[0], exact, atol=0.02)
     assert 0.002 < error < 0.02
-
-
-def test_white_vectors_are_the_same_model(choices) -> None:
-    for model in MODELS.values():
-        values = somewhere(model, choices)
-        with jax.enable_x64(True):
-            white = nuts.sampled(model, choices, values)
-            from numpyro import handlers
-
-            program = handlers.trace(
-                handlers.substitute(
-                    handlers.seed(whitened(model, own_sites(model)), jax.random.key(0)), white
-                )
-            ).get_trace(choices)
-            for own in model.facts:
-                np.testing.assert_allclose(program[own.site]["value"], values[own.site], atol=1e-9)
 
 
 def from_menus(menus: dict[str, list[str]], alternatives: str) -> rt.Choices:

@@ -20,7 +20,6 @@ from raters.distributions.correlated import unwrapped
 from raters.errors.validation import plain_whole
 from raters.inference import base, chains, modes
 from raters.inference.arrays import Flat, Matrix, Rng, Scalar, Sites
-from raters.inference.nuts import STATISTICS
 from raters.inference.polya_gamma import detection, line, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
 from raters.model import Model, Scale, Translation, Values, own_sites
@@ -28,6 +27,8 @@ from raters.program import Program, Supports, densities, log_joint, log_prior, p
 from raters.program.traces import read_by
 from raters.program.whitening import has_white, white
 
+# Statistics of each draw.
+STATISTICS = "diverging", "energy", "n_steps", "acceptance_rate"
 # Trajectories of a compiled run, after each of which the bar shows progress.
 _BLOCK = 50
 # Shares of the warm-up after which the metric is found anew, and the step size adapted to it.
@@ -136,10 +137,7 @@ def run_chains(
     with jax.enable_x64(True):
         cold, starts, rngs = chains.starts_of(program, key, start, backend.chains)
         space = Space.of(program, cold)
-        points = jax.tree.map(lambda *some: jnp.stack(some), cold, *starts)
-        found = _flats(space, points)
-        # On a bound, to rounding, a point has no coordinates.
-        flats = jnp.where(jnp.isfinite(found), found, found[0])[1:]
+        flats = space.starts(cold, starts)
         metric = space.metric(flats[np.zeros(_POINTS, int)], flats[0])
         assert metric is not None  # A start has finite derivatives.
         keys = jax.random.split(key, backend.chains)
@@ -252,6 +250,29 @@ class Space:
         own = {name: _white(sites, values, name) for name in self.white}
         return unconstrained.flat_of(self.supports, values | own)
 
+    def starts(self, cold: Values, starts: Sequence[Values]) -> Float[Array, "chain coordinate"]:
+        """Return the coordinates of the starts of chains."""
+        found = _flats(self, jax.tree.map(lambda *some: jnp.stack(some), cold, *starts))
+        # On a bound, to rounding, a point has no coordinates.
+        return jnp.where(jnp.isfinite(found), found, found[0])[1:]
+
+    @property
+    def moves_along(self) -> bool:
+        """True where chains move between trajectories."""
+        return bool(_orbits(self.model) or self.hyper or self.moves)
+
+    def moved(self, flat: Flat, tried: modes.Tried, key: Array, has_left: Array) -> Flat:
+        """Move along orbits, draw hyper-parameters given all else by slices, and step to images;
+        stay at a start without effects, where their learned scale would vanish."""
+        model, row, hyper = self.model, self.row, self.hyper
+        orbit_key, image_key = jax.random.split(key)
+        given = partial(log_prior, model, row), hyper, _orbits(model), tuple(hyper)
+        values = line.visit(*given, self.values(flat), orbit_key, visits=_VISITS)
+        values = modes.step(model, self.moves, self.data, row, values, tried, image_key)
+        there = self.flat(values)
+        # A point on a bound, to rounding, has no coordinates.
+        return jnp.where(has_left & jnp.isfinite(there).all(), there, flat)
+
     def metric(self, points: Float[Array, "point coordinate"], centre: Flat) -> Metric | None:
         """Return the metric about a centre of the mean curvature at some points; None where it is
         not finite."""
@@ -324,7 +345,7 @@ def _advance(
     space: Space, metric: Metric, state: State, tried: modes.Tried, steps: int, adapt: bool
 ) -> tuple[State, Any]:
     """Run at most `_BLOCK` trajectories of a chain; return their places, draws and statistics."""
-    data, like, orbits = space.data, space.like, _orbits(space.model)
+    data, like = space.data, space.like
 
     def density(given: tuple[Any, Values], metric: Metric, place: Flat) -> Scalar:
         return space.density(*given, metric.unconstrained(place))
@@ -363,15 +384,10 @@ def _advance(
         rate = jnp.minimum(1.0, jnp.exp(-error))
         accepted = jax.random.uniform(accept_key) < rate
         flat = jnp.where(accepted, metric.unconstrained(place), state.flat)
-        values = space.values(flat)
-        if orbits or space.hyper or space.moves:
+        if space.moves_along:
             images = jax.tree.map(lambda some: some[index], tried)
-            moved = space.flat(_moved(space, orbits, values, images, move_key))
-            # At a start without effects their learned scale would vanish; and a point on a bound,
-            # to rounding, has no coordinates.
-            follows = (accepted | jnp.logical_not(adapt)) & jnp.isfinite(moved).all()
-            flat = jnp.where(follows, moved, flat)
-            values = space.values(flat)
+            flat = space.moved(flat, images, move_key, accepted | jnp.logical_not(adapt))
+        values = space.values(flat)
         adapted = state._replace(steps=dual_averaging()[1](_TARGET - rate, state.steps))
         state = jax.tree.map(partial(jnp.where, adapt), adapted, state)
         drawn = flat, values, (error > _DIVERGENT, energy, number, rate)
@@ -382,22 +398,6 @@ def _advance(
     room = {name: jnp.zeros((_BLOCK, *jnp.shape(value))) for name, value in like.items()}
     flats = jnp.zeros((_BLOCK, state.flat.size))
     return jax.lax.fori_loop(0, steps, trajectory, (state, (flats, room, empty)))
-
-
-def _moved(
-    space: Space,
-    orbits: tuple[Scale | Translation, ...],
-    values: Values,
-    tried: modes.Tried,
-    key: Array,
-) -> Values:
-    """Move along orbits, draw hyper-parameters given all else by slices, and step to images."""
-    model, row = space.model, space.row
-    orbit_key, image_key = jax.random.split(key)
-    joint = partial(log_prior, model, row)
-    given = joint, space.hyper, orbits, tuple(space.hyper), values, orbit_key
-    values = line.visit(*given, visits=_VISITS)
-    return modes.step(model, space.moves, space.data, row, values, tried, image_key)
 
 
 @jax.jit
