@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from raters.errors import RatersError
 from raters.inference.base import Backend
 from raters.inference.nuts import NUTS
 from raters.inference.polya_gamma import detection, plans
@@ -48,9 +47,15 @@ def default_backend(program: Program[Any]) -> Backend:
             spread = "competence_spread" in program.sites
             if not few and not (spread and data.num_annotators < _FEWEST_ANNOTATORS):
                 return hmc
-    of_user = bool(program.model.prior)  # Which may not be conjugate.
-    without = not _has_blocks(program) or (of_user and gibbs.why_not(program) is not None)
-    return NUTS() if without or _reaches(program) else gibbs
+    model = program.model
+    # Own priors may not be conjugate.
+    reason = gibbs.why_not(program) if model.prior else plans.why_not(program)
+    if program.is_joint or reason is not None:
+        return NUTS()
+    declares = model.blocks is not None or model.symmetries or model.facts
+    # Sites of no block, such as whitened scales, may enter the likelihood by themselves.
+    whole = declares or program.counts_classes or not plans.plan_of(program).reaching
+    return gibbs if whole else NUTS()
 
 
 def quick_backend(program: Program[Any]) -> Backend:
@@ -63,31 +68,5 @@ def quick_backend(program: Program[Any]) -> Backend:
 
 def short_backend(program: Program[Any]) -> Backend:
     """An exact back-end with few draws, for the next question of a campaign."""
-    if _has_blocks(program):
-        return PGGibbs(draws=250, warmup=100, chains=2)
-    return NUTS(draws=250, warmup=250, chains=2)
-
-
-def _reaches(program: Program[Any]) -> bool:
-    """True where sites of no block, such as whitened scales, enter the likelihood of a program that
-    declares nothing."""
-    model = program.model
-    declares = model.blocks is not None or model.symmetries or model.facts
-    if declares or program.counts_classes or PGGibbs().why_not(program) is not None:
-        return False
-    return bool(plans.plan_of(program).reaching)
-
-
-def _has_blocks(program: Program[Any]) -> bool:
-    """True where a model declares blocks, or blocks are found."""
-    if detection.chooses(program) and not program.is_joint:
-        return True
-    declared = program.model.blocks
-    if declared is not None:
-        return bool(declared)
-    try:
-        return bool(detection.names_of(program))
-    except NotImplementedError:
-        return False
-    except RatersError:  # Of which a fit or a campaign tells.
-        return True
+    gibbs = PGGibbs(draws=250, warmup=100, chains=2)
+    return gibbs if gibbs.why_not(program) is None else NUTS(draws=250, warmup=250, chains=2)

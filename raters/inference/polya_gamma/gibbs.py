@@ -17,7 +17,7 @@ from raters.inference.arrays import Rng
 from raters.inference.chains import Chain, sampled, starts_of
 from raters.inference.polya_gamma import augmentation, latent_classes, local_effects, plans, sweep
 from raters.inference.polya_gamma.detection import chooses
-from raters.inference.polya_gamma.hmc import HMC, run_chains
+from raters.inference.polya_gamma.hmc import HMC
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.sums import (
     Division,
@@ -288,7 +288,7 @@ class PGGibbs(base.Backend):
                 chains=self.chains,
                 longest=self.longest,
             )
-            return run_chains(own, program, key, start, progress, self.thin)
+            return own.run(program, key, start=start, progress=progress, thin=self.thin)
         with jax.enable_x64(True):
             cold, starts, rngs = starts_of(program, key, start, self.chains)
         with base.progress_bar(0, "PGGibbs", progress) as bar:

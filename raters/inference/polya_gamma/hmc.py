@@ -119,48 +119,42 @@ class HMC(base.Backend):
         return None
 
     def run(
-        self, program: Program[Any], key: Array, *, start: base.Start = None, progress: bool = False
+        self,
+        program: Program[Any],
+        key: Array,
+        *,
+        start: base.Start = None,
+        progress: bool = False,
+        thin: int = 1,
     ) -> base.Draws:
-        """Run the chains."""
-        return run_chains(self, program, key, start, progress)
-
-
-def run_chains(
-    backend: HMC,
-    program: Program[Any],
-    key: Array,
-    start: base.Start,
-    progress: bool,
-    thin: int = 1,
-) -> base.Draws:
-    """Run the chains of a back-end, with so many trajectories for each draw."""
-    with jax.enable_x64(True):
-        cold, starts, rngs = chains.starts_of(program, key, start, backend.chains)
-        space = Space.of(program, cold)
-        flats = space.starts(cold, starts)
-        metric = space.metric(flats[np.zeros(_POINTS, int)], flats[0])
-        assert metric is not None  # A start has finite derivatives.
-        keys = jax.random.split(key, backend.chains)
-        each = [
-            Trajectories(space, metric, *given) for given in zip(flats, keys, rngs, strict=True)
-        ]
-        # Compiled here, since NumPyro reads a program in one thread at a time.
-        each[0](0)
-    at_once = backend.chains if program.mesh is None else 1
-    settings: dict[str, Any] = {"batch": _BLOCK, "at_once": at_once}
-    with base.progress_bar(0, "HMC", progress) as bar:
-        ends = {math.ceil(share * backend.warmup) for share in _WINDOWS}
-        for begin, end in itertools.pairwise((0, *sorted(ends))):
-            if begin:
-                with jax.enable_x64(True):
-                    adapt(each)
-            chains.sampled(each, 1, bar, thin=end - begin, **settings)
-        for chain in each:
-            chain.adapting = False
-        settings |= {"longest": backend.longest, "program": program, "thin": thin}
-        values, stats, times = chains.sampled(each, backend.draws, bar, **settings)
-    facts = {"divergences": sum(one.divergences for one in each)}
-    return base.Draws(values, stats, facts=facts | {"times_longer": times})
+        """Run the chains, with so many trajectories for each draw."""
+        with jax.enable_x64(True):
+            cold, starts, rngs = chains.starts_of(program, key, start, self.chains)
+            space = Space.of(program, cold)
+            flats = space.starts(cold, starts)
+            metric = space.metric(flats[np.zeros(_POINTS, int)], flats[0])
+            assert metric is not None  # A start has finite derivatives.
+            keys = jax.random.split(key, self.chains)
+            each = [
+                Trajectories(space, metric, *given) for given in zip(flats, keys, rngs, strict=True)
+            ]
+            # Compiled here, since NumPyro reads a program in one thread at a time.
+            each[0](0)
+        at_once = self.chains if program.mesh is None else 1
+        settings: dict[str, Any] = {"batch": _BLOCK, "at_once": at_once}
+        with base.progress_bar(0, "HMC", progress) as bar:
+            ends = {math.ceil(share * self.warmup) for share in _WINDOWS}
+            for begin, end in itertools.pairwise((0, *sorted(ends))):
+                if begin:
+                    with jax.enable_x64(True):
+                        adapt(each)
+                chains.sampled(each, 1, bar, thin=end - begin, **settings)
+            for chain in each:
+                chain.adapting = False
+            settings |= {"longest": self.longest, "program": program, "thin": thin}
+            values, stats, times = chains.sampled(each, self.draws, bar, **settings)
+        facts = {"divergences": sum(one.divergences for one in each)}
+        return base.Draws(values, stats, facts=facts | {"times_longer": times})
 
 
 class State(NamedTuple):
@@ -299,11 +293,6 @@ class Trajectories:
         self.state, self.places = State.at(flat, key), list[np.ndarray]()
         self.adapting, self.divergences = True, 0
 
-    def adapt(self, metric: Metric) -> None:
-        """Take a metric, and adapt the step size anew."""
-        self.metric = metric
-        self.state, self.places = State.at(self.state.flat, self.state.key), []
-
     def __call__(self, number: int) -> tuple[Values, Values]:
         """Return the draws of at most `_BLOCK` trajectories, and their statistics."""
         space = self.space
@@ -320,8 +309,8 @@ class Trajectories:
 
 
 def adapt(each: Sequence[Trajectories]) -> None:
-    """Take the metric of the trajectories since the last one: of all chains, but where these may
-    lie in different images of the posterior."""
+    """Adapt the step sizes anew, in the metric of the trajectories since the last one: of all
+    chains, but where these may lie in different images of the posterior."""
     space = each[0].space
     places = np.stack([np.concatenate(chain.places) for chain in each], 1)
     numbers = numbers_of(space.supports, space.like, tuple(space.hyper))
@@ -337,7 +326,8 @@ def adapt(each: Sequence[Trajectories]) -> None:
     # logarithms, since the steps get shorter.
     spread = np.clip(np.concatenate(apart).std(0), *_SPREADS) ** 0.5
     for chain, (metric, axes) in zip(each, itertools.cycle(found), strict=False):
-        chain.adapt(metric.stretched(axes, spread))
+        chain.metric, chain.places = metric.stretched(axes, spread), []
+        chain.state = State.at(chain.state.flat, chain.state.key)
 
 
 @jax.jit
@@ -421,6 +411,8 @@ def _curvatures(space: Space, points: Float[Array, "point coordinate"]) -> tuple
 # Least precision in any direction of the coordinates that are near: that of a standard normal prior
 # is 1; and least precision of the others.
 _LEAST, _LEAST_FAR = 0.5, 0.1
+# Columns of a Hessian at a time: twice as fast as one, and a few copies of the rows in memory.
+_COLUMNS = 8
 # Products that give the diagonal of a Hessian.
 _PROBES = 16
 
@@ -506,10 +498,11 @@ def curvatures(
     """Return the rows of the near coordinates in the negative Hessian of a density, and the
     diagonal of the others, by products with random signs, which are exact where these are
     independent of each other given the near ones (Bekas, Kokiopoulou and Saad 2007)."""
-    along = unconstrained.products(density, flat)
-    across = jax.lax.map(
-        along, jnp.eye(flat.size, dtype=flat.dtype)[near], batch_size=unconstrained.COLUMNS
-    )
+
+    def along(vector: Flat) -> Flat:
+        return -jax.jvp(jax.grad(density), (flat,), (vector,))[1]
+
+    across = jax.lax.map(along, jnp.eye(flat.size, dtype=flat.dtype)[near], batch_size=_COLUMNS)
     if near.size == flat.size:
         return across, jnp.ones_like(flat)
     signs = jax.random.rademacher(jax.random.key(0), (_PROBES, flat.size), flat.dtype)

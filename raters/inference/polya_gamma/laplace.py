@@ -99,16 +99,18 @@ def _around(
     centre = jnp.asarray(unconstrained.maximised(climb, start, options=options).x)
     noise = rng.standard_normal((number, len(start)))
     log_q = -(noise**2).sum(1) / 2
-    if len(start) > DENSE_LIMIT:
-        # The inverse of the metric of `HMC` is the covariance.
+    is_large, near = len(start) > DENSE_LIMIT, jnp.arange(len(start))
+    if is_large:
         near_sites = hmc.near_sites(plan.model, {name: like[name] for name in own})
         near = hmc.numbers_of(own, like, near_sites)
-        found = map(np.asarray, _curvatures(plan.model, own, data, like, near, centre))
-        metric = hmc.Metric.of(centre, near, *found)
+    found = _curvatures(plan.model, own, data, like, near, centre)
+    second, diagonal = map(np.asarray, found)
+    if is_large:
+        # The inverse of the metric of `HMC` is the covariance.
+        metric = hmc.Metric.of(centre, near, second, diagonal)
         assert metric is not None  # The density is finite at its mode.
         points = jax.vmap(metric.unconstrained)(jnp.asarray(noise))
     else:
-        second = unconstrained.curvature(plan.model, own, data, like, centre)
         unit = 1 / np.sqrt(np.maximum(np.abs(np.diagonal(second)), _LEAST))
         factor = unit[:, None] * inverse_factor((unit[:, None] * second * unit)[None])[0]
         points = centre + noise @ factor.T

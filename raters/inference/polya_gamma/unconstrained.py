@@ -28,9 +28,6 @@ from raters.inference.polya_gamma.rows import split
 from raters.model import Model, Values
 from raters.program import Supports, log_joint
 
-# Columns of a Hessian at a time: twice as fast as one, and a few copies of the rows in memory.
-COLUMNS = 8
-
 
 class NormalCdf(ParameterFreeTransform[Any]):
     """Distribution function of a standard normal."""
@@ -138,20 +135,6 @@ def slope(
 ) -> tuple[Scalar, Flat]:
     """Return the `log_density` and its gradient."""
     return jax.value_and_grad(partial(log_density, model, supports, data, like))(flat)
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def curvature(
-    model: Model[Any], supports: Supports, data: Any, like: Values, flat: Flat
-) -> Float[Array, "coordinate coordinate"]:
-    """Return the negative Hessian of `log_density`."""
-    along = products(partial(log_density, model, supports, data, like), flat)
-    return jnp.asarray(jax.lax.map(along, jnp.eye(flat.size), batch_size=COLUMNS))
-
-
-def products(density: Callable[[Flat], Scalar], flat: Flat) -> Callable[[Flat], Flat]:
-    """Return the function that multiplies a vector by the negative Hessian of a density."""
-    return lambda along: -jax.jvp(jax.grad(density), (flat,), (along,))[1]
 
 
 def maximised(
