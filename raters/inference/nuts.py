@@ -22,7 +22,7 @@ from raters.program import Program
 
 # Steps between two updates of the progress bar.
 _BLOCK = 100
-# Far from the numbers by which NUTS splits its key, whose stream stays as it is.
+# Far from the numbers by which NUTS splits its key.
 _MOVES = 0x6D6F766573 % 2**31
 
 
@@ -33,8 +33,8 @@ class NUTS(Backend):
 
     Chains start near the model's start, because from NumPyro's default start half of the chains of
     Extended-BTL were in the mode of reversed sign. Coordinates and moves between trajectories are
-    those of `HMC`. Computations are in float64, since energies of
-    many votes are too coarse in float32.
+    those of `HMC`. Computations are in float64, since energies of many votes are too coarse in
+    float32.
 
     Parameters
     ----------
@@ -151,7 +151,8 @@ def _advance(
             if space.moves_along:
                 key = jax.random.fold_in(state.rng_key, _MOVES)
                 images = jax.tree.map(lambda some: some[index], orders)
-                flat = space.moved(state.z, images, key, (state.z != before.z).any())
+                follows = (state.z != before.z).any() | (before.i >= settings.warmup)
+                flat = space.moved(state.z, images, key, follows)
                 energy, slope = jax.value_and_grad(kernel.get_potential_fn((), {}))(flat)
                 state = state._replace(z=flat, z_grad=slope, potential_energy=energy)
             return state, jax.tree.map(

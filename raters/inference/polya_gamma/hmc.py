@@ -115,7 +115,7 @@ class HMC(base.Backend):
         size = sum(int(np.prod(site.shape)) for site in program.sites.values())
         if size > DENSE_LIMIT:
             which = f"{program.model.title} has {size:,} parameters here"
-            return f"{which}, too many for HMC (at most {DENSE_LIMIT:,}); use PGGibbs"
+            return f"{which}, too many for HMC (at most {DENSE_LIMIT:,}); use PGGibbs or NUTS"
         return None
 
     def run(
@@ -255,9 +255,9 @@ class Space:
         """True where chains move between trajectories."""
         return bool(_orbits(self.model) or self.hyper or self.moves)
 
-    def moved(self, flat: Flat, tried: modes.Tried, key: Array, has_left: Array) -> Flat:
-        """Move along orbits, draw hyper-parameters given all else by slices, and step to images;
-        stay at a start without effects, where their learned scale would vanish."""
+    def moved(self, flat: Flat, tried: modes.Tried, key: Array, follows: Array) -> Flat:
+        """Move along orbits, draw hyper-parameters given all else by slices, and step to images,
+        where that follows: a scale that is learned at a start without effects would vanish."""
         model, row, hyper = self.model, self.row, self.hyper
         orbit_key, image_key = jax.random.split(key)
         given = partial(log_prior, model, row), hyper, _orbits(model), tuple(hyper)
@@ -265,7 +265,7 @@ class Space:
         values = modes.step(model, self.moves, self.data, row, values, tried, image_key)
         there = self.flat(values)
         # A point on a bound, to rounding, has no coordinates.
-        return jnp.where(has_left & jnp.isfinite(there).all(), there, flat)
+        return jnp.where(follows & jnp.isfinite(there).all(), there, flat)
 
     def metric(self, points: Float[Array, "point coordinate"], centre: Flat) -> Metric | None:
         """Return the metric about a centre of the mean curvature at some points; None where it is
