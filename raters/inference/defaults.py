@@ -68,5 +68,10 @@ def quick_backend(program: Program[Any]) -> Backend:
 
 def short_backend(program: Program[Any]) -> Backend:
     """An exact back-end with few draws, for the next question of a campaign."""
-    gibbs = PGGibbs(draws=250, warmup=100, chains=2)
-    return gibbs if gibbs.why_not(program) is None else NUTS(draws=250, warmup=250, chains=2)
+    try:
+        has_blocks = detection.chooses(program) or bool(detection.names_of(program))
+    except NotImplementedError:
+        has_blocks = False
+    if has_blocks:
+        return PGGibbs(draws=250, warmup=100, chains=2)
+    return NUTS(draws=250, warmup=250, chains=2)

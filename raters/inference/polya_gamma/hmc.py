@@ -196,9 +196,8 @@ class Space:
     def of(cls, program: Program[Any], values: Values) -> Space:
         """Return the coordinates of a program; `values` are any of its sites."""
         model, supports, data = program.model, program.supports, placing.of_few_sizes(program)
-        unit = placing.first_unit(program.data)
-        read = read_by(partial(densities.pointwise_log_likelihood, model, unit), values)
-        sites = trace(model, unit, values)
+        read = read_by(partial(densities.pointwise_log_likelihood, model, data), values)
+        sites = trace(model, placing.first_unit(program.data), values)
         ends = (name for one in _orbits(model) if isinstance(one, Scale) for name in one.down)
         is_unbounded = partial(unconstrained.is_unbounded, supports)
         most = _MOST_ROWS if all(map(is_unbounded, ends)) else _MOST_AT_BOUNDS

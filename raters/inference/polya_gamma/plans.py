@@ -258,7 +258,7 @@ def _reaching(
     names = set()
     for part in parts:
         own, at = program.parts[part.name], part.values(values)
-        read = read_by(partial(pointwise_log_likelihood, own.model, own.sample()), at)
+        read = read_by(partial(pointwise_log_likelihood, own.model, own.data), at)
         names |= {part.names[site] for site in read} & set(free)
     return frozenset(names)
 
