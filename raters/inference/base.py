@@ -16,9 +16,11 @@ from threadpoolctl import ThreadpoolController
 from tqdm.auto import tqdm
 
 from raters.errors import ConvergenceWarning
+from raters.errors.words import words_of
 from raters.model import Model, Permute, Values
 from raters.program import Program
 
+worded = words_of("raters.inference")
 # Draws of each site that a fit sets out from, shape (chain, draw, ...).
 Start = Values | None
 

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from scipy.special import logsumexp
 
 from raters.inference.arrays import PerDraw, Rng
-from raters.inference.base import Draws, warn
+from raters.inference.base import Draws, warn, worded
 from raters.inference.mixing import FEWEST_DRAWS, beyond
 
 # With fewer effective draws than one in so many, a correction would repeat few draws often.
@@ -28,22 +28,16 @@ def corrected(draws: Draws, rng: Rng) -> Draws:
     number = next(iter(draws.values.values())).shape[1]
     if number == 1:  # The mode.
         return draws
-    exact = "use exact sampling, with NUTS or (where it takes the model) PGGibbs"
     broken = [name for name, values in draws.values.items() if not all_finite(values)]
     if broken:
-        warn(f"draws of {', '.join(broken)} are not finite; do not use this result", 3)
+        warn(worded("not_finite", names=broken), 3)
         return _with_facts(draws, pareto_k=np.nan, min_ess=0.0)
     if "log_q" not in draws.stats:
         size = sum(values[0, 0].size for values in draws.values.values())
-        warn(
-            "the draws have not been checked against the posterior: the density of this"
-            f" approximation is not known ({size:,} parameters); {exact}, to see how far they are",
-            3,
-        )
+        warn(worded("unchecked", size=size), 3)
         return _with_facts(draws, pareto_k=np.nan)
     if number < FEWEST_DRAWS:  # They show no tail of their weights.
-        few = f"{number} draws are too few to check them against the posterior"
-        warn(f"{few}; draw at least {FEWEST_DRAWS}, and better 1000", 3)
+        warn(worded("few_to_check", number=number, least=FEWEST_DRAWS), 3)
         return _with_facts(draws, pareto_k=np.nan)
     log_weight, k = smoothed(draws.stats["log_p"].ravel() - draws.stats["log_q"].ravel())
     weight = np.exp(log_weight - log_weight.max())
@@ -53,22 +47,11 @@ def corrected(draws: Draws, rng: Rng) -> Draws:
     written = beyond(k, limit, 2) if np.isfinite(k) else "beyond all bounds"
     if not k <= limit or ess < number / _WORST:
         digits = max(len(written.partition(".")[2]), 2)
-        why = f"should be at most {limit:.{digits}f}"
-        if k <= limit:
-            why = f"{number} of them hold as much as {np.floor(ess):.0f} draws of it"
-        warn(
-            f"the draws are far from the posterior (Pareto k̂ {written}; {why}): means and intervals"
-            f" may be off; {exact}, for what is acted upon",
-            3,
-        )
+        passed = None if k <= limit else f"{limit:.{digits}f}"
+        warn(worded("far", k=written, limit=passed, number=number, ess=np.floor(ess)), 3)
         return _with_facts(draws, pareto_k=k)
     if ess < FEWEST_DRAWS:
-        warn(
-            f"the draws, corrected by importance weights (Pareto k̂ {k:.2f}), hold as much as"
-            f" {np.floor(ess):.0f} draws of the posterior (should be at least {FEWEST_DRAWS}); draw"
-            f" more, or {exact}",
-            3,
-        )
+        warn(worded("few_effective", k=k, ess=np.floor(ess), least=FEWEST_DRAWS), 3)
     return _with_facts(_resampled(draws, weight, rng), pareto_k=k, min_ess=ess)
 
 

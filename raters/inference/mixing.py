@@ -10,7 +10,7 @@ from jaxtyping import Float
 from numpyro.diagnostics import effective_sample_size, gelman_rubin
 from scipy.special import ndtri
 
-from raters.inference.base import warn
+from raters.inference.base import warn, worded
 
 # Above this R-hat, chains disagree.
 LARGEST_RHAT = 1.01
@@ -122,27 +122,20 @@ def warn_unless_converged(values: dict[str, np.ndarray], divergences: int = 0) -
     """Largest R-hat and smallest bulk effective sample size over all variables."""
     chains, number = next(iter(values.values())).shape[:2]
     if not known(values):
-        _warn_of_unknown(values)
+        broken = [name for name, draws in values.items() if not np.isfinite(draws).all()]
+        warn(worded("unknown", number=number, broken=broken), 3)
         return {"max_rhat": np.nan, "min_ess": 0.0}
-    found = worst(values)
-    _warn_of_mixing(found, chains, number)
+    (rhat, of_rhat), (ess, of_ess) = worst(values)
+    wanted = FEWEST_DRAWS * chains
+    if rhat > LARGEST_RHAT or not ess >= wanted:
+        numbers = {"rhat": beyond(rhat, LARGEST_RHAT, 3), "of_rhat": of_rhat, "most": LARGEST_RHAT}
+        numbers |= {"chains": chains, "ess": np.floor(ess), "of_ess": of_ess, "wanted": wanted}
+        needed = number * wanted / max(ess, 1.0)
+        hardly = number >= _LONG_CHAIN and needed > _HARDLY * number
+        warn(worded("not_mixed", needed=needed if hardly else None, **numbers), 3)
     if divergences:
-        warn(
-            f"{divergences} transitions diverged, so a part of the posterior may be missed; use"
-            " NUTS(target_accept=0.99), or PGGibbs (of votes, labels and responses)",
-            3,
-        )
-    return {"max_rhat": found.rhat[0], "min_ess": found.ess[0]}
-
-
-def _warn_of_unknown(values: dict[str, np.ndarray]) -> None:
-    """Warn of draws that are not finite or too few."""
-    broken = ", ".join(name for name, draws in values.items() if not np.isfinite(draws).all())
-    number = next(iter(values.values())).shape[1]
-    text = f"{number} draw(s) of a chain say nothing of its convergence; draw 1000"
-    if broken:
-        text = f"draws of {broken} are not finite; the chains have failed, do not use this result"
-    warn(text)
+        warn(worded("diverged", number=divergences), 3)
+    return {"max_rhat": rhat, "min_ess": ess}
 
 
 def beyond(value: float, limit: float, digits: int) -> str:
@@ -150,26 +143,3 @@ def beyond(value: float, limit: float, digits: int) -> str:
     while digits < 9 and value != limit and float(f"{value:.{digits}f}") == round(limit, digits):
         digits += 1
     return f"{value:.{digits}f}"
-
-
-def _warn_of_mixing(found: Worst, chains: int, number: int) -> None:
-    """Warn of the worst variables when their diagnostics are poor."""
-    (rhat, of_rhat), (ess, of_ess), wanted = *found, FEWEST_DRAWS * chains
-    if not rhat > LARGEST_RHAT and ess >= wanted:
-        return
-    needed = number * wanted / max(ess, 1.0)
-    advice = "draw more"
-    if number >= _LONG_CHAIN and needed > _HARDLY * number:
-        advice = (
-            f"about {needed:,.0f} draws a chain would be needed, so use the other exact back-end"
-            " (PGGibbs or NUTS) or a simpler model"
-        )
-    largest = "R-hat needs two chains"
-    if chains > 1:
-        written = beyond(rhat, LARGEST_RHAT, 3)
-        largest = f"largest R-hat {written} ({of_rhat}; should be at most {LARGEST_RHAT})"
-    smallest = f"{np.floor(ess):.0f} ({of_ess}; should be at least {wanted})"
-    warn(
-        f"the chains have not mixed well: {largest}, smallest bulk effective sample size"
-        f" {smallest}; {advice}"
-    )

@@ -21,7 +21,7 @@ from numpyro.primitives import Messenger
 from raters.errors import Reason
 from raters.errors.validation import one_of, plain_whole
 from raters.inference.arrays import Sites
-from raters.inference.base import Backend, Draws, Start, centre, progress_bar, warn
+from raters.inference.base import Backend, Draws, Start, centre, progress_bar, warn, worded
 from raters.judgements.names import plural
 from raters.model import Model, Values
 from raters.program import Program, Supports, inside, log_joint, placing
@@ -172,10 +172,7 @@ class SVI(Backend):
                 bar.set_postfix(elbo=f"{elbo[-1].mean():.1f}", refresh=False)
         history = np.concatenate(elbo)
         if (increase := still_rising(history)) is not None:
-            noise = (
-                "the ELBO still rose by {:.2f} nats over the last tenth of the steps (noise {:.2f})"
-            )
-            warn(f"{noise.format(*increase)}; take more steps", 3)
+            warn(worded("still_rising", rise=increase[0], noise=increase[1]), 3)
         values, log_q = _draw(
             svi, tuple(program.sites), row, svi.get_params(state), draw_key, self.draws
         )

@@ -193,10 +193,8 @@ class PGEM(base.Backend):
         """Return facts about convergence, and warn when the best run has not converged."""
         if not best.converged:
             rise = best.objective[-1] - best.objective[-2] if len(best.objective) > 1 else np.inf
-            base.warn(
-                f"EM stopped after {self.max_sweeps} sweeps while the log joint density still rose"
-                f" by {rise:.2g} a step (tolerance {self.tolerance:g}); allow more sweeps"
-            )
+            limits = {"sweeps": self.max_sweeps, "tolerance": self.tolerance}
+            base.warn(base.worded("still_climbing", rise=rise, **limits))
         maxima = np.array([climb.objective[-1] for climb in climbs])
         return {
             "converged": int(best.converged),
