@@ -164,7 +164,12 @@ class Program[Data: Judgements]:
     @cached_property
     def supports(self) -> Supports:
         """Support of each latent site."""
-        return Supports({name: site.support for name, site in self.sites.items()})
+
+        def on_host(bound: Any) -> Any:
+            # Arrays of JAX equal no others, so that a further fit would be compiled anew.
+            return np.asarray(bound) if isinstance(bound, jax.Array) else bound
+
+        return Supports({k: jax.tree.map(on_host, one.support) for k, one in self.sites.items()})
 
     @cached_property
     def observed(self) -> Site:
