@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from html import escape
 from itertools import pairwise, permutations, product
 from typing import Any, NamedTuple
@@ -11,8 +12,9 @@ from numpyro.infer.inspect import get_model_relations
 from scipy.optimize import linprog
 
 import raters as rt
-from raters.inference.polya_gamma.detection import depends, log_weights_of
+from raters.inference.polya_gamma.detection import log_weights_of
 from raters.kinds import kind_of
+from raters.program.traces import read_by
 
 
 class Graph(NamedTuple):
@@ -54,7 +56,7 @@ def graph_of(model: rt.Model, data: Any) -> Graph:
     if latent := program.latent:
         hidden = latent.name
         start = {name: np.asarray(value, float) for name, value in model.start(data).items()}
-        weighing = [name for name in start if depends(log_weights_of, model, data, start, (name,))]
+        weighing = read_by(partial(log_weights_of, model, data), start)
         names[hidden] = "summed out"
         arrows = [
             (one, hidden if one in weighing and other == model.observed else other)
