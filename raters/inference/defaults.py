@@ -72,6 +72,6 @@ def short_backend(program: Program[Any]) -> Backend:
         has_blocks = detection.chooses(program) or bool(detection.names_of(program))
     except NotImplementedError:
         has_blocks = False
-    if has_blocks:
+    if has_blocks and not program.is_joint:
         return PGGibbs(draws=250, warmup=100, chains=2)
     return NUTS(draws=250, warmup=250, chains=2)

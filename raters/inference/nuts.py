@@ -139,6 +139,7 @@ def _advance(
     def chain(entry: tuple[Any, Any]) -> tuple[Any, tuple[Values, Values]]:
         state, orders = entry
         kernel = _kernel(settings, space)
+        # Prepares the kernel; the state is left as it is.
         kernel.init(state.rng_key, settings.warmup, state.z, (), {})
 
         def collect(state: Any) -> tuple[Values, Values]:

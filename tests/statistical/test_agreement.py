@@ -200,11 +200,12 @@ _LABEL_MODELS = {
 )
 def test_gibbs_agrees_with_hmc_on_labels(model: str, fit_quietly) -> None:
     """Means of every parameter, of its square, and of the probability of each class of each item;
-    false-alarm rate 1e-4 for each (|z| > 4.5, as errors are estimated). (NUTS mixes badly.)"""
+    false-alarm rate 1e-4 for each (|z| > 4.5, as errors are estimated)."""
     labels = rt.datasets.label_crowd(30, 4, 3, 3, num_features=1, seed=2).labels.with_truth(
         {3: 0, 17: 2}
     )
     labels = dataclasses.replace(labels, family=np.array([0, 0, 0, -1], np.int32), families=("A",))
+    # NUTS hardly mixes under shared mistakes.
     backends = rt.PGGibbs(draws=800, warmup=150, chains=2), rt.HMC(draws=800, warmup=300, chains=2)
     gibbs, hmc = (fit_quietly(_LABEL_MODELS[model], labels, backend) for backend in backends)
     all_agree(gibbs["posterior"], hmc["posterior"])

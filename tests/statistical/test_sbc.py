@@ -165,7 +165,10 @@ def test_ranks_of_combinations_of_terms_are_uniform(terms: str) -> None:
 def test_a_kernel_that_counts_all_that_is_known_sixteen_times_is_caught(asked, monkeypatch) -> None:
     """Posteriors are too narrow."""
     right = latent_classes.parameters
-    wrong = lambda *given: tuple(16 * part for part in right(*given))  # noqa: E731
+
+    def wrong(*given):
+        return tuple(16 * part for part in right(*given))
+
     monkeypatch.setattr(latent_classes, "parameters", wrong)
     model = _SHORT_CASES["DawidSkene by Gibbs"][0]
     jax.clear_caches()

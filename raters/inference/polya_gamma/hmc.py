@@ -1,10 +1,10 @@
-"""Hamiltonian Monte Carlo in white coordinates and the metric of the posterior's curvature."""
+"""Hamiltonian Monte Carlo in white coordinates."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -12,17 +12,18 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 from numpyro.distributions import constraints
 from numpyro.infer.hmc_util import dual_averaging
 
 from raters.distributions.correlated import unwrapped
 from raters.errors.validation import plain_whole
 from raters.inference import base, chains, modes
-from raters.inference.arrays import Flat, Matrix, Rng, Scalar, Sites
+from raters.inference.arrays import Flat, Rng, Scalar, Sites
 from raters.inference.polya_gamma import detection, line, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
-from raters.model import Model, Scale, Translation, Values, own_sites
+from raters.inference.polya_gamma.metric import Metric, curvatures, near_sites, numbers_of
+from raters.model import Model, Scale, Translation, Values
 from raters.program import Program, Supports, densities, log_joint, log_prior, placing, trace
 from raters.program.traces import read_by
 from raters.program.whitening import has_white, white
@@ -51,7 +52,7 @@ _FEWEST, _MOST = 2, 64
 # Error of the energy from which a trajectory counts as divergent, as in NUTS.
 _DIVERGENT = 1000.0
 # First step size, and target acceptance rate of its adaptation.
-_FIRST_STEP, _TARGET = 0.4, 0.9
+_FIRST_STEP, _TARGET = 0.4, 0.95
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,9 @@ class HMC(base.Backend):
     Coordinates of sites with normal priors, truncated or not, are white where the rows are few:
     their prior is standard normal, whatever governs its scale. The mass matrix is the negative
     Hessian of the log joint density with a bound on its eigenvalues: at the start, then twice its
-    mean over trajectories. Slices of hyper-parameters, moves along the orbits of symmetries and
-    moves to mirror images follow each trajectory.
+    mean over trajectories, corrected along hyper-parameters by the draws. Slices of
+    hyper-parameters, moves along the orbits of symmetries and moves to mirror images follow each
+    trajectory.
 
     It takes any model with up to 2,500 parameters, and choices and rankings with more.
 
@@ -275,8 +277,7 @@ class Space:
 
 def _orbits(model: Model[Any]) -> tuple[Scale | Translation, ...]:
     """Return the orbits along which chains move: those of scales, and translations."""
-    symmetries = sorted(model.symmetries, key=lambda one: isinstance(one, Translation))
-    return tuple(one for one in symmetries if isinstance(one, Scale | Translation))
+    return tuple(one for one in model.symmetries if isinstance(one, Scale | Translation))
 
 
 def _white(sites: Mapping[str, Any], values: Values, name: str) -> Array:
@@ -321,8 +322,8 @@ def adapt(each: Sequence[Trajectories]) -> None:
         axes = metric.axes(numbers)
         apart.append((own - metric.centre)[len(own) // 3 :, metric.near] @ metric.root.T @ axes)
         found.append((metric, axes))
-    # Of what scales others, the curvature at a few points says less than the draws; half of it, in
-    # logarithms, since the steps get shorter.
+    # The curvature at a few points says less of hyper-parameters than the draws do; the root of
+    # their spread, since steps get shorter where the metric is wider.
     spread = np.clip(np.concatenate(apart).std(0), *_SPREADS) ** 0.5
     for chain, (metric, axes) in zip(each, itertools.cycle(found), strict=False):
         chain.metric, chain.places = metric.stretched(axes, spread), []
@@ -403,107 +404,3 @@ def _curvatures(space: Space, points: Float[Array, "point coordinate"]) -> tuple
     number = numbers_of(space.supports, space.like, near)
     each = jax.lax.map(partial(curvatures, density, number), space.narrowed(points))
     return number, *(one.mean(0) for one in each)
-
-
-# ------------------------------------------------------------------------------------- the metric
-
-# Least precision in any direction of the coordinates that are near: that of a standard normal prior
-# is 1; and least precision of the others.
-_LEAST, _LEAST_FAR = 0.5, 0.1
-# Columns of a Hessian at a time: twice as fast as one, and a few copies of the rows in memory.
-_COLUMNS = 8
-# Products that give the diagonal of a Hessian.
-_PROBES = 16
-
-
-class Metric(NamedTuple):
-    """Coordinates in which a normal of a given precision is standard; of many coordinates, those
-    of the largest sites, which are not `near`, are independent in it given the near ones, from
-    which they have a `slope`."""
-
-    centre: Flat
-    root: Float[Array, "near near"]
-    inverse: Float[Array, "near near"]
-    near: Int[Array, " near"]
-    spread: Flat
-    slope: Float[Array, "near coordinate"]
-
-    @classmethod
-    def of(cls, centre: Flat, near: Any, across: Matrix, diagonal: Any) -> Metric | None:
-        """Return the metric of a negative Hessian, kept positive: its rows of the near coordinates,
-        and the diagonal of the others; None where it is not finite."""
-        if not np.isfinite(across).all():
-            return None
-        diagonal, full = np.maximum(diagonal, _LEAST_FAR), across[:, near]
-        slope = across / diagonal
-        slope[:, near] = 0.0
-        precision, directions = np.linalg.eigh(full - slope @ across.T)
-        size = np.sqrt(np.maximum(precision, _LEAST))
-        root, inverse = size[:, None] * directions.T, directions / size
-        given = root, inverse, near, 1 / np.sqrt(diagonal), slope
-        return cls(jnp.asarray(centre), *map(jnp.asarray, given))
-
-    def axes(self, numbers: Int[Array, " number"]) -> Float[Array, "near number"]:
-        """Return orthonormal directions along which some of the near coordinates move, and all that
-        depends on them."""
-        return jnp.linalg.qr(self.inverse[jnp.searchsorted(self.near, numbers)].T)[0]
-
-    def stretched(self, axes: Float[Array, "near number"], spread: Any) -> Metric:
-        """Return the metric of places that are so many times as wide along some directions."""
-        inverse = self.inverse + (self.inverse @ axes * (spread - 1)) @ axes.T
-        root = self.root + (axes * (1 / spread - 1)) @ (axes.T @ self.root)
-        return self._replace(inverse=inverse, root=root)
-
-    def unconstrained(self, place: Flat) -> Flat:
-        """Return the unconstrained coordinates of a place."""
-        if len(self.near) == len(place):
-            return self.centre + self.inverse @ place
-        near = self.inverse @ place[self.near]
-        flat = self.centre + self.spread * place - near @ self.slope
-        return flat.at[self.near].set(self.centre[self.near] + near)
-
-    def place(self, flat: Flat) -> Flat:
-        """Return the place at unconstrained coordinates."""
-        apart = flat - self.centre
-        if len(self.near) == len(flat):
-            return self.root @ apart
-        near = apart[self.near]
-        far = (apart + near @ self.slope) / self.spread
-        return far.at[self.near].set(self.root @ near)
-
-
-def near_sites(model: Model[Any], like: Values) -> Sites:
-    """Return the sites that together have few coordinates: all but the largest, and vectors of
-    single judges."""
-    kept = [name for name in like if name not in own_sites(model)]
-    kept = sorted(kept, key=lambda name: jnp.size(like[name]))
-    while sum(jnp.size(like[name]) for name in kept) > DENSE_LIMIT:
-        kept.pop()
-    return tuple(kept)
-
-
-def numbers_of(supports: Supports, like: Values, names: Sequence[str]) -> Int[Array, " part"]:
-    """Return the places of the coordinates of some sites, in their order."""
-    numbers = jnp.arange(float(unconstrained.flat_of(supports, like).size))
-    places = unconstrained.coordinates_of(supports, like, numbers)
-    return jnp.sort(
-        jnp.concatenate([jnp.zeros(0), *(jnp.ravel(places[n]) for n in names)]).astype(int)
-    )
-
-
-def curvatures(
-    density: Callable[[Flat], Scalar], near: Int[Array, " near"], flat: Flat
-) -> tuple[Matrix, Flat]:
-    """Return the rows of the near coordinates in the negative Hessian of a density, and the
-    diagonal of the others, by products with random signs, which are exact where these are
-    independent of each other given the near ones (Bekas, Kokiopoulou and Saad 2007)."""
-
-    def along(vector: Flat) -> Flat:
-        return -jax.jvp(jax.grad(density), (flat,), (vector,))[1]
-
-    across = jax.lax.map(along, jnp.eye(flat.size, dtype=flat.dtype)[near], batch_size=_COLUMNS)
-    if near.size == flat.size:
-        return across, jnp.ones_like(flat)
-    signs = jax.random.rademacher(jax.random.key(0), (_PROBES, flat.size), flat.dtype)
-    signs = signs.at[:, near].set(0.0)
-    return across, (signs * jax.lax.map(along, signs)).mean(0)

@@ -14,9 +14,10 @@ from jaxtyping import Array
 
 from raters.inference.arrays import PerDraw, Rng, Sites
 from raters.inference.base import jax_keys
-from raters.inference.polya_gamma import hmc, latent_classes, sweep, unconstrained
+from raters.inference.polya_gamma import latent_classes, sweep, unconstrained
 from raters.inference.polya_gamma.conditionals import DENSE_LIMIT, MODE_LIMIT
 from raters.inference.polya_gamma.integrated import integrated
+from raters.inference.polya_gamma.metric import Metric, curvatures, near_sites, numbers_of
 from raters.inference.polya_gamma.plans import Plan
 from raters.inference.polya_gamma.rows import Block, split
 from raters.inference.polya_gamma.sums import Conditional, How, Reading, drawn_by_each, sums_of
@@ -101,13 +102,13 @@ def _around(
     log_q = -(noise**2).sum(1) / 2
     is_large, near = len(start) > DENSE_LIMIT, jnp.arange(len(start))
     if is_large:
-        near_sites = hmc.near_sites(plan.model, {name: like[name] for name in own})
-        near = hmc.numbers_of(own, like, near_sites)
+        few = near_sites(plan.model, {name: like[name] for name in own})
+        near = numbers_of(own, like, few)
     found = _curvatures(plan.model, own, data, like, near, centre)
     second, diagonal = map(np.asarray, found)
     if is_large:
         # The inverse of the metric of `HMC` is the covariance.
-        metric = hmc.Metric.of(centre, near, second, diagonal)
+        metric = Metric.of(centre, near, second, diagonal)
         assert metric is not None  # The density is finite at its mode.
         points = jax.vmap(metric.unconstrained)(jnp.asarray(noise))
     else:
@@ -130,7 +131,7 @@ def _curvatures(
     model: Any, supports: Supports, data: Any, like: Values, near: Array, centre: Array
 ) -> tuple[Any, Array]:
     density = partial(unconstrained.log_density, model, supports, data, like)
-    return hmc.curvatures(density, near, centre)
+    return curvatures(density, near, centre)
 
 
 # ------------------------------------------------------------------------ of models with classes
