@@ -80,20 +80,23 @@ def sampled(
     def needed() -> float:
         return times_longer(identified(program, Draws(drawn[0], {})).values, taken < draws)
 
-    def longer(number: int, every: int) -> tuple[Values, Values]:
-        """Return one in so many of the draws so far, and more of them."""
-        more = run(number, thin * every)
+    def longer(number: int, every: int, times: int) -> tuple[Values, Values]:
+        """Return one in so many of the draws so far, and more of them, of a chain so long."""
+        more = run(number, thin * times)
         return jax.tree.map(
             lambda *two: np.concatenate((two[0][:, ::every], two[1]), 1), drawn, more
         )
 
     while (times := needed()) > 1 and taken < draws:
-        drawn = longer(min(-(-taken // _STAGES), draws - taken), 1)
+        drawn = longer(min(-(-taken // _STAGES), draws - taken), 1, 1)
         taken = len(next(iter(drawn[0].values()))[0])
-    if 1 < times <= longest:
+    total = 1
+    while times > 1 and total * times <= longest:
         every = int(times)
-        return *longer(draws - -(-draws // every), every), every
-    return *drawn, 1
+        total *= every
+        drawn = longer(draws - -(-draws // every), every, total)
+        times = needed()
+    return *drawn, total
 
 
 def _advanced(

@@ -1,8 +1,7 @@
 """Back-ends for models where none is given.
 
-Measured by ``benchmarks/default_backends.py``: Hamiltonian Monte Carlo has more effective draws per
-second than Gibbs on votes and responses, but where effects of a learned scale are hardly known; the
-No-U-Turn Sampler is the one without divergences where slopes are learned from little.
+Measured by ``benchmarks/default_backends.py``: Hamiltonian Monte Carlo has the most effective draws
+per second, but of labels, of which Gibbs has.
 """
 
 from __future__ import annotations
@@ -16,19 +15,14 @@ from raters.inference.polya_gamma.em import PGEM
 from raters.inference.polya_gamma.gibbs import PGGibbs
 from raters.inference.polya_gamma.hmc import HMC
 from raters.inference.svi import SVI
-from raters.judgements.answers import Responses
-from raters.judgements.comparisons import Comparisons
+from raters.judgements.arguments import Arguments
+from raters.judgements.labels import Labels
 from raters.program import Program
 
 # Times as many draws as usual that chains may take.
 _LONGEST = 16
-# Responses of each person, votes in all, and annotators with a learned spread of competences, from
-# which on parameters are known well enough for Hamiltonian Monte Carlo.
-_FEWEST, _FEWEST_VOTES, _FEWEST_ANNOTATORS = 8, 500, 5
 # Most rows of short chains for a quick answer where there is a mode.
 _MANY_ROWS = 50_000
-# Effects of a learned scale, of which few votes tell, and slopes.
-_EFFECTS, _SLOPES = {"taste", "deviation"}, {"slope", "discrimination"}
 
 
 def default_backend(program: Program[Any]) -> Backend:
@@ -37,20 +31,10 @@ def default_backend(program: Program[Any]) -> Backend:
         # Where types have few members, the metric takes longer to find.
         warmup = 500 if program.counts_classes else 200
         return HMC(draws=500, warmup=warmup, longest=_LONGEST)
-    data, gibbs, hmc = program.data, PGGibbs(longest=_LONGEST), HMC(longest=_LONGEST)
-    if not program.counts_classes and hmc.why_not(program) is None:
-        if isinstance(data, Responses):
-            few = data.num_judgements < _FEWEST * data.num_persons
-            return hmc if not few or _SLOPES.isdisjoint(program.sites) else NUTS()
-        if isinstance(data, Comparisons):
-            few = data.num_judgements < _FEWEST_VOTES or not _EFFECTS.isdisjoint(program.sites)
-            spread = "competence_spread" in program.sites
-            if not few and not (spread and data.num_annotators < _FEWEST_ANNOTATORS):
-                return hmc
-    model = program.model
-    # Own priors may not be conjugate.
-    reason = gibbs.why_not(program) if model.prior else plans.why_not(program)
-    if program.is_joint or reason is not None:
+    if not isinstance(program.data, Labels | Arguments):
+        return HMC(longest=_LONGEST)
+    model, gibbs = program.model, PGGibbs(longest=_LONGEST)
+    if gibbs.why_not(program) is not None:
         return NUTS()
     declares = model.blocks is not None or model.symmetries or model.facts
     # Sites of no block, such as whitened scales, may enter the likelihood by themselves.
@@ -68,10 +52,5 @@ def quick_backend(program: Program[Any]) -> Backend:
 
 def short_backend(program: Program[Any]) -> Backend:
     """An exact back-end with few draws, for the next question of a campaign."""
-    try:
-        has_blocks = detection.chooses(program) or bool(detection.names_of(program))
-    except NotImplementedError:
-        has_blocks = False
-    if has_blocks and not program.is_joint:
-        return PGGibbs(draws=250, warmup=100, chains=2)
-    return NUTS(draws=250, warmup=250, chains=2)
+    backend: Any = type(default_backend(program))
+    return backend(draws=250, warmup=250 if backend is NUTS else 100, chains=2)

@@ -11,40 +11,15 @@ from raters.model import read_by
 
 
 @pytest.mark.parametrize(
-    ("model", "persons", "items", "backend"),
+    ("model", "data"),
     [
-        (rt.models.Rasch(), 30, 5, rt.HMC(longest=16)),
-        (rt.models.IdealPoint(), 30, 5, rt.NUTS()),
-        (rt.models.Rasch(), 30, 25, rt.HMC(longest=16)),
-        (rt.models.IdealPoint(), 30, 25, rt.HMC(longest=16)),
-        (rt.models.TwoPL(), 30, 5, rt.NUTS()),
-        (rt.models.TwoPL(), 30, 25, rt.HMC(longest=16)),
-        (rt.models.TwoPL(), 3000, 5, rt.PGGibbs(longest=16)),
+        (rt.models.TwoPL(), rt.datasets.response_crowd(30, 5, seed=0)[0]),
+        (rt.models.ManyFacet(), rt.datasets.rating_crowd(20, 4, 3, seed=0)[0]),
+        (rt.MixtureBTL(), rt.datasets.paper(4, 3, 90, seed=0)[0]),
     ],
 )
-def test_responses_have_the_sampler_that_mixes(model, persons, items, backend):
-    """By `benchmarks/default_backends.py`; of very many persons HMC and NUTS would take long."""
-    person, item = (place.ravel() for place in np.indices((persons, items)))
-    table = {"person": person, "item": item, "correct": (person * 7 + item * 5) % 3 > 0}
-    columns = {name: name for name in table}
-    data = rt.Responses.from_frame(table, **columns)
-    assert default_backend(rt.program.Program(model, data)) == backend
-
-
-@pytest.mark.parametrize(
-    ("model", "number", "backend"),
-    [
-        (rt.BTL(), 400, rt.PGGibbs),
-        (rt.BTL(), 600, rt.HMC),
-        (rt.ExtendedBTL("signed"), 600, rt.HMC),
-        (rt.ExtendedBTL(), 600, rt.PGGibbs),
-        (rt.HierarchicalBTL(), 600, rt.PGGibbs),
-        (rt.MixtureBTL(), 600, rt.PGGibbs),
-    ],
-)
-def test_many_votes_are_for_hamiltonian_monte_carlo(model, number, backend):
-    votes, _ = rt.datasets.paper(num_items=4, num_annotators=3, num_votes=number, seed=0)
-    assert default_backend(rt.program.Program(model, votes)) == backend(longest=16)
+def test_all_but_labels_are_for_hamiltonian_monte_carlo(model, data):
+    assert default_backend(rt.program.Program(model, data)) == rt.HMC(longest=16)
 
 
 def test_ties_and_rankings_are_for_hamiltonian_monte_carlo(tied_ranks, ranked):
@@ -71,16 +46,10 @@ def test_a_quick_answer_is_by_short_chains_where_these_are_the_default(few, rank
     labels, _ = rt.datasets.label_crowd(10, 3, 3, 2, seed=0)
     for model, data, backend in (
         (rt.PlackettLuce(), ranked, rt.HMC(draws=200, warmup=100, chains=2)),
-        (rt.ExtendedBTL(), few, rt.PGEM()),
         (rt.DawidSkene(), labels, rt.PGEM()),
         (rt.models.IdealPoint(), _many_responses(), rt.HMC(draws=200, warmup=100, chains=2)),
     ):
         assert quick_backend(rt.program.Program(model, data)) == backend
-
-
-def test_a_prior_of_the_user_that_is_not_normal_is_for_nuts(few):
-    model = rt.ExtendedBTL(prior={"competence": dist.Beta(2.0, 2.0)})
-    assert default_backend(rt.program.Program(model, few)) == rt.NUTS()
 
 
 def _effects(group, whitened, y=None):

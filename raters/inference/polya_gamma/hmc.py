@@ -20,8 +20,7 @@ from raters.distributions.correlated import unwrapped
 from raters.errors.validation import plain_whole
 from raters.inference import base, chains, modes
 from raters.inference.arrays import Flat, Rng, Scalar, Sites
-from raters.inference.polya_gamma import detection, line, unconstrained
-from raters.inference.polya_gamma.conditionals import DENSE_LIMIT
+from raters.inference.polya_gamma import line, unconstrained
 from raters.inference.polya_gamma.metric import Metric, curvatures, near_sites, numbers_of
 from raters.model import Model, Scale, Translation, Values
 from raters.program import Program, Supports, densities, log_joint, log_prior, placing, trace
@@ -63,11 +62,9 @@ class HMC(base.Backend):
     Coordinates of sites with normal priors, truncated or not, are white where the rows are few:
     their prior is standard normal, whatever governs its scale. The mass matrix is the negative
     Hessian of the log joint density with a bound on its eigenvalues: at the start, then twice its
-    mean over trajectories, corrected along hyper-parameters by the draws. Slices of
-    hyper-parameters, moves along the orbits of symmetries and moves to mirror images follow each
-    trajectory.
-
-    It takes any model with up to 2,500 parameters, and choices and rankings with more.
+    mean over trajectories, corrected along hyper-parameters by the draws; of more than 2,500
+    coordinates those of the largest sites have a diagonal of it. Slices of hyper-parameters, moves
+    along the orbits of symmetries and moves to mirror images follow each trajectory.
 
     Parameters
     ----------
@@ -110,16 +107,6 @@ class HMC(base.Backend):
     def __post_init__(self) -> None:
         plain_whole(self, "draws", "warmup", "chains", "longest")
 
-    def why_not(self, program: Program[Any]) -> str | None:
-        """Refuse many parameters."""
-        if (reason := super().why_not(program)) or detection.chooses(program):
-            return reason
-        size = sum(int(np.prod(site.shape)) for site in program.sites.values())
-        if size > DENSE_LIMIT:
-            which = f"{program.model.title} has {size:,} parameters here"
-            return f"{which}, too many for HMC (at most {DENSE_LIMIT:,}); use PGGibbs or NUTS"
-        return None
-
     def run(
         self,
         program: Program[Any],
@@ -151,8 +138,10 @@ class HMC(base.Backend):
                     with jax.enable_x64(True):
                         adapt(each)
                 chains.sampled(each, 1, bar, thin=end - begin, **settings)
+            # What suits the middle of a skew posterior is too long in its tails.
+            shortest = min((chain.state.steps for chain in each), key=lambda steps: float(steps[1]))
             for chain in each:
-                chain.adapting = False
+                chain.adapting, chain.state = False, chain.state._replace(steps=shortest)
             settings |= {"longest": self.longest, "program": program, "thin": thin}
             values, stats, times = chains.sampled(each, self.draws, bar, **settings)
         facts = {"divergences": sum(one.divergences for one in each)}
