@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 
@@ -258,7 +259,9 @@ def _reaching(
     names = set()
     for part in parts:
         own, at = program.parts[part.name], part.values(values)
-        read = read_by(partial(pointwise_log_likelihood, own.model, own.data), at)
+        # Arrays on the host would meet traced ones in NumPyro's checks of values.
+        data = jax.tree.map(jnp.asarray, own.data)
+        read = read_by(partial(pointwise_log_likelihood, own.model, data), at)
         names |= {part.names[site] for site in read} & set(free)
     return frozenset(names)
 
