@@ -80,9 +80,9 @@ def sampled(
     def needed() -> float:
         return times_longer(identified(program, Draws(drawn[0], {})).values, taken < draws)
 
-    def longer(number: int, every: int, times: int) -> tuple[Values, Values]:
-        """Return one in so many of the draws so far, and more of them, of a chain so long."""
-        more = run(number, thin * times)
+    def longer(number: int, every: int, apart: int) -> tuple[Values, Values]:
+        """Return one in so many of the draws so far, and more that are so far apart."""
+        more = run(number, thin * apart)
         return jax.tree.map(
             lambda *two: np.concatenate((two[0][:, ::every], two[1]), 1), drawn, more
         )

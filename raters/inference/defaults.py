@@ -1,7 +1,8 @@
 """Back-ends for models where none is given.
 
 Measured by ``benchmarks/default_backends.py``: Hamiltonian Monte Carlo has the most effective draws
-per second, but of labels, of which Gibbs has.
+per second, but of labels, of which Gibbs has. Functions of one's own have the sampler that asks for
+the least of them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from raters.program import Program
 
 # Times as many draws as usual that chains may take.
 _LONGEST = 16
+_FEW: dict[str, Any] = {"draws": 250, "chains": 2}
+#: Back-ends with few draws.
+SHORT = HMC(warmup=100, **_FEW), PGGibbs(warmup=100, **_FEW), NUTS(warmup=250, **_FEW)
 # Most rows of short chains for a quick answer where there is a mode.
 _MANY_ROWS = 50_000
 
@@ -33,13 +37,12 @@ def default_backend(program: Program[Any]) -> Backend:
         return HMC(draws=500, warmup=warmup, longest=_LONGEST)
     if not isinstance(program.data, Labels | Arguments):
         return HMC(longest=_LONGEST)
-    model, gibbs = program.model, PGGibbs(longest=_LONGEST)
-    if gibbs.why_not(program) is not None:
-        return NUTS()
-    declares = model.blocks is not None or model.symmetries or model.facts
+    gibbs = PGGibbs(longest=_LONGEST)
+    known = isinstance(program.data, Labels) or program.counts_classes
     # Sites of no block, such as whitened scales, may enter the likelihood by themselves.
-    whole = declares or program.counts_classes or not plans.plan_of(program).reaching
-    return gibbs if whole else NUTS()
+    if gibbs.why_not(program) is None and (known or not plans.plan_of(program).reaching):
+        return gibbs
+    return NUTS()
 
 
 def quick_backend(program: Program[Any]) -> Backend:
@@ -52,5 +55,5 @@ def quick_backend(program: Program[Any]) -> Backend:
 
 def short_backend(program: Program[Any]) -> Backend:
     """An exact back-end with few draws, for the next question of a campaign."""
-    backend: Any = type(default_backend(program))
-    return backend(draws=250, warmup=250 if backend is NUTS else 100, chains=2)
+    kind = type(default_backend(program))
+    return next(one for one in SHORT if isinstance(one, kind))

@@ -392,7 +392,7 @@ class Comparisons(Judgements):
         who, annotator_names = columns.annotators(annotators, "gave one rating")
         one, two = _pairs_within(who, codes, "rating")
         wins = np.where(score[one] == score[two], 0.5, score[one] > score[two]).astype(np.float32)
-        keep = _kept(wins, ties, rating, one)
+        keep = _kept(wins, ties, rating, np.stack([one, two]))
         one, two, wins = one[keep], two[keep], wins[keep]
         rows, names = (codes[one], codes[two], who[one], wins), (item_names, annotator_names)
         return cls(*rows, np.ones_like(wins), *names, tied=ties == "keep").aggregate()
@@ -742,14 +742,13 @@ class Comparisons(Judgements):
 # ---------------------------------------------------------------- reading
 
 
-def _kept(wins: Numbers, ties: Ties, column: str | None, rows: Codes | None = None) -> Mask:
-    """Mask of the votes to keep under the policy for ties; `rows` are theirs in the table."""
+def _kept(wins: Numbers, ties: Ties, column: str | None, rows: Any = None) -> Mask:
+    """Mask of the votes to keep under the policy for ties; `rows` are both of a vote in a table."""
     tied = wins == 0.5
     if ties == "error" and tied.any():
-        wrong = tied if rows is None else np.bincount(rows, tied) > 0
+        wrong = tied if rows is None else np.bincount(rows[:, tied].ravel()) > 0
         problem = f"does not allow the ties in column {column!r}, {reading.where(wrong)}"
-        expected = "'drop' leaves them out, 'half' gives each side half a vote, 'keep' makes them"
-        expected += " an answer of their own, for a model of ties"
+        expected = "'drop' leaves them out, 'half' halves the vote, 'keep' is for models of ties"
         refuse_data("ties", "error", problem, expected)
     if ties == "drop" and tied.all():
         problem = f"leaves no vote: column {column!r} has ties only"

@@ -71,7 +71,7 @@ class JointModel(Model[Together]):
     correlations ``site_correlation``. The likelihood is the product of those of the parts, and with
     nothing shared and nothing tied the posterior is the product of separate fits.
 
-    `NUTS`, the default, `HMC` and `SVI` fit every joint model; `PGGibbs` and `PGEM` those of parts
+    `HMC`, the default, `NUTS` and `SVI` fit every joint model; `PGGibbs` and `PGEM` those of parts
     that they fit one by one. `rt.fitting.part` gives the result of one part, which all verbs take.
 
     Parameters

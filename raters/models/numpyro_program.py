@@ -215,12 +215,12 @@ class NumpyroModel(Model[Arguments]):
 
 
 def numpyro_model(function: Callable[..., Any], observed: str) -> NumpyroModel:
-    r"""A plain NumPyro function as a model that NUTS, SVI and the Pólya-Gamma back-ends fit.
+    r"""A plain NumPyro function as a model that all back-ends fit.
 
-    `raters.PGGibbs`, `raters.PGEM` and `raters.HMC` need Bernoulli or Binomial outcomes with
-    logits, or (but for HMC) Categorical ones. They update sites in which the logits are affine and
-    whose priors are normal or uniform by Pólya-Gamma augmentation, and all others by slice
-    sampling. `raters.NUTS` and `raters.SVI` fit any function without discrete latent sites.
+    `raters.PGGibbs` and `raters.PGEM` need Bernoulli, Binomial or Categorical outcomes with logits.
+    They update sites in which the logits are affine and whose priors are normal or uniform by
+    Pólya-Gamma augmentation, and all others by slice sampling. `raters.HMC`, `raters.NUTS` and
+    `raters.SVI` fit any function without discrete latent sites.
 
     Parameters
     ----------

@@ -14,7 +14,8 @@ from raters.auditing.verdicts import DIFFERS, effective_draws, margin_of_error, 
 from raters.errors import SettingError
 from raters.fitting.parts import fit_warnings
 from raters.fitting.storage import from_json
-from raters.inference import NUTS, SVI, Backend, PGGibbs
+from raters.inference import SVI, Backend
+from raters.inference.defaults import default_backend
 from raters.inference.importance import largest_k
 from raters.inference.mixing import FEWEST_DRAWS, LARGEST_RHAT, Mixing
 from raters.inference.svi import still_rising
@@ -54,13 +55,12 @@ def convergence(context: AuditContext) -> dict[str, Any]:
     settled, of_fit = code in ("mixed", "stands", "near"), list(fit_warnings(program, result))
     doubts = audit is not None and audit.anchor.doubts
     everybody = len(hangs["open"]) == len(program.data.judges)
-    samplers = (one.__name__ for one in (PGGibbs, NUTS) if one().why_not(program) is None)
     return {
         "code": code,
         "settled": settled,
         "relied_on": settled and not of_fit and not doubts,
         "exact": exact,
-        "sampler": None if settled and exact else next(samplers, None),
+        "sampler": None if settled and exact else type(default_backend(program)).__name__,
         "numbers": numbers,
         "wanted": {
             "max_rhat": LARGEST_RHAT,

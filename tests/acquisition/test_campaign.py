@@ -101,6 +101,12 @@ def test_a_batch_is_in_the_journal_when_it_is_handed_out(start):
     assert ids(campaign.ask(3)) == [f"{ids(asked)[0][:4]}-{number}" for number in (3, 4, 5)]
 
 
+def test_a_campaign_keeps_the_back_end_that_it_began_with(start):
+    other = rt.PGGibbs(draws=20, warmup=10, chains=1)
+    start(backend=other)
+    assert start().backend == other
+
+
 def test_an_open_question_is_not_handed_out_again(start):
     campaign = start(again=True)
     asked = [one for _ in range(4) for one in triplets(campaign.ask())]

@@ -22,7 +22,7 @@ def test_all_but_labels_are_for_hamiltonian_monte_carlo(model, data):
     assert default_backend(rt.program.Program(model, data)) == rt.HMC(longest=16)
 
 
-def test_ties_and_rankings_are_for_hamiltonian_monte_carlo(tied_ranks, ranked):
+def test_ties_rankings_and_choices_are_for_hamiltonian_monte_carlo(tied_ranks, ranked):
     votes, _ = rt.datasets.paper(num_items=4, num_annotators=3, num_votes=600, seed=0)
     table = votes.to_frame()
     table["outcome"] = np.where(np.arange(len(table)) % 4 == 0, "tie", table["outcome"])
@@ -32,22 +32,21 @@ def test_ties_and_rankings_are_for_hamiltonian_monte_carlo(tied_ranks, ranked):
         (rt.BTL(ties="davidson"), tied),
         (rt.PlackettLuce(ties="davidson"), tied_ranks),
         (rt.ExtendedPlackettLuce(), ranked),
+        (rt.models.MixedLogit(), rt.datasets.choice_crowd(seed=0)[0]),
     ):
-        assert type(default_backend(rt.program.Program(model, data))) is rt.HMC
+        own = rt.HMC(draws=500, warmup=200, longest=16)
+        assert default_backend(rt.program.Program(model, data)) == own
 
 
-def _many_responses() -> rt.Responses:
-    """More responses than short chains are for where there is a mode."""
-    responses, _ = rt.datasets.response_crowd(150, 350, seed=0)
-    return responses
-
-
-def test_a_quick_answer_is_by_short_chains_where_these_are_the_default(few, ranked):
+def test_a_quick_answer_is_by_short_chains_where_these_are_the_default(ranked):
+    """Of more than 50,000 rows, short chains are for models without a mode."""
     labels, _ = rt.datasets.label_crowd(10, 3, 3, 2, seed=0)
+    many, _ = rt.datasets.response_crowd(150, 350, seed=0)
     for model, data, backend in (
         (rt.PlackettLuce(), ranked, rt.HMC(draws=200, warmup=100, chains=2)),
         (rt.DawidSkene(), labels, rt.PGEM()),
-        (rt.models.IdealPoint(), _many_responses(), rt.HMC(draws=200, warmup=100, chains=2)),
+        (rt.models.IdealPoint(), many, rt.HMC(draws=200, warmup=100, chains=2)),
+        (rt.models.Rasch(), many, rt.PGEM()),
     ):
         assert quick_backend(rt.program.Program(model, data)) == backend
 
@@ -67,12 +66,6 @@ def test_a_scale_that_enters_the_log_odds_by_itself_is_for_nuts(whitened, backen
     model = rt.models.numpyro_model(_effects, observed="y")
     data = {"group": np.arange(12) % 3, "whitened": whitened, "y": np.arange(12) % 2}
     assert default_backend(rt.program.Program(model, read_by(model, data))) == backend
-
-
-def test_vectors_of_single_judges_are_for_hmc():
-    choices, _ = rt.datasets.choice_crowd(seed=0)
-    program = rt.program.Program(rt.models.MixedLogit(), choices)
-    assert isinstance(default_backend(program), rt.HMC)
 
 
 def test_chains_of_labels_may_go_on():

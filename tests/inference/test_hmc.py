@@ -276,7 +276,19 @@ def test_a_site_larger_than_the_limit_has_the_same_posterior(ranked, fit_quietly
     hmc._curvatures.clear_cache()
     thinned = rt.PGGibbs(draws=200, warmup=0, chains=2, thin=2)
     apart = fit_quietly(model, ranked, thinned)
+    monkeypatch.setattr(_LIMIT, 0)
     hmc._curvatures.clear_cache()
+    near, axes = [], hmc.Metric.axes
+
+    def only_near(self, some):
+        near.append(np.isin(some, self.near).all())
+        return axes(self, some)
+
+    monkeypatch.setattr(hmc.Metric, "axes", only_near)
+    fit_quietly(rt.PlackettLuce(), ranked, rt.HMC(draws=100, chains=2))
+    hmc._curvatures.clear_cache()
+    assert near
+    assert all(near)  # Hyper-parameters that are far are not stretched.
     one, other = (result["posterior"]["worth"] for result in (usual, apart))
     error = one.std(("chain", "draw")) * np.sqrt(1 / 100 + 1 / 100)
     assert (abs(one.mean(("chain", "draw")) - other.mean(("chain", "draw"))) < 6 * error).all()

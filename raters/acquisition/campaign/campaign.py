@@ -28,7 +28,7 @@ from raters.errors.validation import checked, share, whole
 from raters.fitting.fit import fit
 from raters.fitting.result import check_data, check_model
 from raters.inference import Backend
-from raters.inference.defaults import short_backend
+from raters.inference.defaults import SHORT, short_backend
 from raters.judgements.base import Judgements
 from raters.judgements.names import shorten
 from raters.model import Model
@@ -135,20 +135,22 @@ class Campaign:
     ) -> None:
         check_model(model)
         check_data(pool, "pool", model)
-        backend = short_backend(Program(model, pool)) if backend is None else backend
-        policy = Policy() if policy is None else policy
+        usual, policy = backend or short_backend(Program(model, pool)), policy or Policy()
         again = type(pool).again if again is None else again
         pool, base = pools.prepared(pool, data)
-        setup = Setup(model, pool.shuffled(seed), base, backend, policy, again, int(seed))
+        setup = Setup(model, pool.shuffled(seed), base, usual, policy, again, int(seed))
         identity = setup.identity()
         if journals.is_new(path):
             setup.check_possible()
-        elif data is None:
-            del identity["data"]  # They are in the journal, and so need not be given again.
+        else:  # What is in the journal need not be given again.
+            left_out = {"data": data, "backend": backend}
+            identity = {n: one for n, one in identity.items() if left_out.get(n, one) is not None}
         settings = setup.settings(batch_size, budget, stop)
         journal = Journal.start(path, identity, settings, setup.parts())
         if data is None:
             setup = setup._replace(base=stored_data(journal, "data"))
+        if backend is None:  # Another one may have been the usual one.
+            setup = setup._replace(backend=rebuilt(journal.identity["backend"], Backend, "backend"))
         self._set(journal, setup)
 
     @classmethod
@@ -395,12 +397,10 @@ class Campaign:
         with self._lock:
             answers = self._journal.read().value
             if not np.array_equal(self._result[0], answers, equal_nan=True):
-                short = self.backend == short_backend(Program(self.model, self.pool))
                 if not (data := self.data).num_rows:
                     raise DataError("there is no answer yet; hand out questions first")
-                data, backend = data.aggregate(), None if short else self.backend
-                result = fit(self.model, data, backend, seed=self.seed, progress=False)
-                self._result = answers, result
+                given = data.aggregate(), None if self.backend in SHORT else self.backend
+                self._result = answers, fit(self.model, *given, seed=self.seed, progress=False)
             return self._result[1]
 
     @property

@@ -96,11 +96,11 @@ def why_none(program: Program[Any]) -> str | None:
         return None
     name = program.model.title
     if program.model.blocks is not None:
-        return f"{name} declares no conjugate blocks for Pólya-Gamma to update; use NUTS or SVI"
+        return f"{name} declares no blocks for Pólya-Gamma to update; use HMC, NUTS or SVI"
     if refusal := detected(program).refusal:
-        return f"{name} cannot be augmented by Pólya-Gamma: {refusal}; use NUTS or SVI"
+        return f"{name} cannot be augmented by Pólya-Gamma: {refusal}; use HMC, NUTS or SVI"
     reasons = "; ".join(f"{site!r}: {text}" for site, text in detected(program).reasons.items())
-    return f"{name} has no site that Pólya-Gamma updates ({reasons}); use NUTS or SVI"
+    return f"{name} has no site that Pólya-Gamma updates ({reasons}); use HMC, NUTS or SVI"
 
 
 @once

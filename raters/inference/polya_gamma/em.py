@@ -126,7 +126,8 @@ class PGEM(base.Backend):
                 return f"part {name!r}: {which}, in one kind of judgement only; use PGGibbs or NUTS"
         plan = plans.plan_of(program)
         if not (plan.blocks or plan.chooses):
-            return f"{program.model.title} has no site that EM updates by a block; use NUTS or SVI"
+            title = program.model.title
+            return f"{title} has no site that EM updates by a block; use HMC, NUTS or SVI"
         moved = {*plan.steep, *(name for block in plan.blocks for name in block.sites)}
         model: Any = program.model
         tied = [one for group in model.tied for one in group] if plan.is_joint else []

@@ -138,10 +138,13 @@ class HMC(base.Backend):
                     with jax.enable_x64(True):
                         adapt(each)
                 chains.sampled(each, 1, bar, thin=end - begin, **settings)
-            # What suits the middle of a skew posterior is too long in its tails.
-            shortest = min((chain.state.steps for chain in each), key=lambda steps: float(steps[1]))
+            # What suits the middle of a skew posterior is too long in its tails; a chain that is
+            # lost does not hold back the others.
+            logs = np.array([float(chain.state.steps[1]) for chain in each])
+            step: Any = np.asarray(max(logs.min(), np.median(logs) - math.log(2)))
             for chain in each:
-                chain.adapting, chain.state = False, chain.state._replace(steps=shortest)
+                steps = chain.state.steps[0], step, *chain.state.steps[2:]
+                chain.adapting, chain.state = False, chain.state._replace(steps=steps)
             settings |= {"longest": self.longest, "program": program, "thin": thin}
             values, stats, times = chains.sampled(each, self.draws, bar, **settings)
         facts = {"divergences": sum(one.divergences for one in each)}
@@ -308,7 +311,7 @@ def adapt(each: Sequence[Trajectories]) -> None:
         own = jnp.asarray(some.reshape(-1, places.shape[2]))
         late = np.linspace(len(own) // 2, len(own) - 1, _POINTS).round().astype(int)
         metric = space.metric(own[late], own.mean(0)) or each[len(found)].metric
-        axes = metric.axes(numbers)
+        axes = metric.axes(numbers[np.isin(numbers, metric.near)])
         apart.append((own - metric.centre)[len(own) // 3 :, metric.near] @ metric.root.T @ axes)
         found.append((metric, axes))
     # The curvature at a few points says less of hyper-parameters than the draws do; the root of

@@ -21,6 +21,8 @@ from raters.program import Supports
 _LEAST, _LEAST_FAR = 0.5, 0.1
 # Columns of a Hessian at a time: twice as fast as one, and a few copies of the rows in memory.
 _COLUMNS = 8
+# Largest number of entries of the rows of the near coordinates.
+_MOST_ENTRIES = 50_000_000
 # Products that give the diagonal of a Hessian.
 _PROBES = 16
 
@@ -86,7 +88,8 @@ def near_sites(model: Model[Any], like: Values) -> Sites:
     single judges."""
     kept = [name for name in like if name not in own_sites(model)]
     kept = sorted(kept, key=lambda name: jnp.size(like[name]))
-    while sum(jnp.size(like[name]) for name in kept) > DENSE_LIMIT:
+    most = min(DENSE_LIMIT, _MOST_ENTRIES // sum(map(jnp.size, like.values())))
+    while sum(jnp.size(like[name]) for name in kept) > most:
         kept.pop()
     return tuple(kept)
 

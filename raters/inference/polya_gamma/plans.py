@@ -134,7 +134,7 @@ def why_not(program: Program[Any]) -> str | None:
             return reason
         bound = _bound(program.model, name)
         if reason is None and (both := [site for site in local_sites(part.model) if site in bound]):
-            reason = f"{both[0]!r} is drawn with its classes; use NUTS or SVI"
+            reason = f"{both[0]!r} is drawn with its classes; use HMC, NUTS or SVI"
         if reason is not None:
             return f"part {name!r}: {reason}"
     return None
@@ -155,7 +155,7 @@ def _why_not(program: Program[Any]) -> str | None:
             detection.blocks_of(program)
     except NotImplementedError as error:
         title = program.model.title
-        return f"{title} cannot be augmented by Pólya-Gamma: {error}; use NUTS or SVI"
+        return f"{title} cannot be augmented by Pólya-Gamma: {error}; use HMC, NUTS or SVI"
     return None
 
 

@@ -104,8 +104,7 @@ def design(values: Features, names: tuple[str, ...], items: Names) -> dict[str, 
         rest = [name for name, same in zip(names, constant, strict=True) if not same]
         name, problem = names[int(np.argmax(constant))], f"has one value for all {len(items)} items"
         expected = "leave it out: an intercept is added by itself"
-        line = f"names={rest}" if rest else None
-        refuse_data("features", name, problem, expected, instead=line)
+        refuse_data("features", name, problem, expected, instead=f"names={rest}" if rest else None)
     columns = np.insert((values - centre) / scale, 0, 1.0, axis=1)
     every = columns, np.append(0.0, centre), np.append(1.0, scale)
     arrays = (array.astype(dtype) for array in every)

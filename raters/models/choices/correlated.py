@@ -105,8 +105,8 @@ class MultinomialProbit(Utility):
     with the terms and priors of `MultinomialLogit` for the utilities u, and the alternatives C
     that share an error: with a large s a red and a blue bus divide between them what one bus would
     have. Errors have standard deviation 1, so coefficients are about 1.3 times smaller than those
-    of a logit. Probabilities are integrals: the program is for NUTS and SVI, and for sets of few
-    alternatives.
+    of a logit. Probabilities are integrals: the program is for HMC, NUTS and SVI, and for sets of
+    few alternatives.
 
     Parameters
     ----------

@@ -153,7 +153,7 @@ class BehaviouralCloning(Model[Demonstrations]):
     than the policy of all looks incompetent, and so does an adversary.
 
     Where a state has some but not all of the actions, the policy is that among them, which is not
-    counted: the Pólya-Gamma back-ends then refuse, and NUTS and SVI run.
+    counted: the Pólya-Gamma back-ends then refuse, and HMC, NUTS and SVI run.
 
     Examples
     --------
