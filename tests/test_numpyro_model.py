@@ -204,7 +204,7 @@ def bent(x, y=None):
 @pytest.mark.parametrize(
     ("function", "text"),
     [
-        (counts, "observed distribution is Poisson; Pólya-Gamma needs Bernoulli.*use NUTS or SVI"),
+        (counts, "observed distribution is Poisson; Pólya-Gamma needs Bernoulli.*use HMC"),
         (bent, "no site that Pólya-Gamma updates .'slope': the logits are not affine in it"),
         (optimised, "parameters without a prior .'slope'.; write numpyro.sample"),
         (subsampled, "draws a subsample in the plate 'rows'; leave subsample_size out"),
