@@ -201,10 +201,13 @@ def bent(x, y=None):
     numpyro.sample("obs", dist.Bernoulli(logits=slope**2 * x), obs=y)
 
 
+_OTHERS = "use HMC, NUTS or SVI"
+
+
 @pytest.mark.parametrize(
     ("function", "text"),
     [
-        (counts, "observed distribution is Poisson; Pólya-Gamma needs Bernoulli.*use HMC"),
+        (counts, f"observed distribution is Poisson; Pólya-Gamma needs Bernoulli.*{_OTHERS}"),
         (bent, "no site that Pólya-Gamma updates .'slope': the logits are not affine in it"),
         (optimised, "parameters without a prior .'slope'.; write numpyro.sample"),
         (subsampled, "draws a subsample in the plate 'rows'; leave subsample_size out"),

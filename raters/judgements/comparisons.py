@@ -748,7 +748,7 @@ def _kept(wins: Numbers, ties: Ties, column: str | None, rows: Any = None) -> Ma
     if ties == "error" and tied.any():
         wrong = tied if rows is None else np.bincount(rows[:, tied].ravel()) > 0
         problem = f"does not allow the ties in column {column!r}, {reading.where(wrong)}"
-        expected = "'drop' leaves them out, 'half' halves the vote, 'keep' is for models of ties"
+        expected = "'drop' omits them, 'half' gives each half a vote, 'keep' is for models of ties"
         refuse_data("ties", "error", problem, expected)
     if ties == "drop" and tied.all():
         problem = f"leaves no vote: column {column!r} has ties only"

@@ -102,8 +102,7 @@ def test_a_batch_is_in_the_journal_when_it_is_handed_out(start):
 
 
 def test_a_campaign_keeps_the_back_end_that_it_began_with(start):
-    other = rt.PGGibbs(draws=20, warmup=10, chains=1)
-    start(backend=other)
+    other = start(backend=rt.PGGibbs(draws=20, warmup=10, chains=1)).backend
     assert start().backend == other
 
 

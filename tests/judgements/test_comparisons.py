@@ -174,7 +174,7 @@ def test_equal_ratings_under_each_policy():
     with raises_about(DataError, "ties"):
         rt.Comparisons.from_ratings(table, item="film", rating="stars", ties="drop")
     three = {"film": ["Z", "A", "B", "C"], "stars": [1, 3, 3, 3]}
-    with pytest.raises(DataError, match=r"row 1 .*; 3 such"):
+    with pytest.raises(DataError, match=r"^ties=.*row 1 .*; 3 such"):
         rt.Comparisons.from_ratings(three, item="film", rating="stars", ties="error")
     votes = rt.Comparisons.from_ratings(table, item="film", rating="stars")
     assert (votes.wins.tolist(), votes.count.tolist()) == ([0.5], [1.0])

@@ -143,8 +143,8 @@ class Campaign:
         if journals.is_new(path):
             setup.check_possible()
         else:  # What is in the journal need not be given again.
-            left_out = {"data": data, "backend": backend}
-            identity = {n: one for n, one in identity.items() if left_out.get(n, one) is not None}
+            given = identity | {"data": data, "backend": backend}
+            identity = {name: identity[name] for name in identity if given[name] is not None}
         settings = setup.settings(batch_size, budget, stop)
         journal = Journal.start(path, identity, settings, setup.parts())
         if data is None:
