@@ -65,6 +65,41 @@ def labels(items: int, annotators: int, number: int, classes: int, seed: int) ->
     return pd.DataFrame(columns)
 
 
+def rankings(number: int, seed: int) -> pd.DataFrame:
+    """Rankings of 10 of 200 items each, by Plackett and Luce's model."""
+    rng = np.random.default_rng(seed)
+    offered = rng.permuted(np.tile(np.arange(200), (number, 1)), axis=1)[:, :10]
+    utility = rng.normal(size=200)[offered] + rng.gumbel(size=offered.shape)
+    ordered = np.take_along_axis(offered, np.argsort(-utility, axis=1), axis=1)
+    return pd.DataFrame(ordered, columns=[f"place {place}" for place in range(1, 11)])
+
+
+def responses(people: int, seed: int) -> pd.DataFrame:
+    """Right and wrong responses of each person to 40 items with slopes of .5 to 2."""
+    rng = np.random.default_rng(seed)
+    slope, difficulty = rng.uniform(0.5, 2.0, 40), rng.normal(size=40)
+    chance = expit(slope * (rng.normal(size=(people, 1)) - difficulty))
+    right = (rng.random((people, 40)) < chance).astype(int)
+    return pd.DataFrame(right, columns=[f"item {place}" for place in range(40)])
+
+
+def choices(sets: int, spread: float, seed: int) -> pd.DataFrame:
+    """Ten choices of each person among 4 alternatives with 3 features, whose coefficients differ
+    from person to person by so much; a row for each alternative."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(sets, 4, 3))
+    tastes = np.array([1.0, -0.5, 0.25]) + spread * rng.normal(size=(sets // 10, 3))
+    utility = np.einsum("sak,sk->sa", features, np.repeat(tastes, 10, axis=0))
+    taken = (utility + rng.gumbel(size=utility.shape)).argmax(1)
+    index = {
+        "set": np.repeat(np.arange(sets), 4),
+        "person": np.repeat(np.arange(sets) // 10, 4),
+        "alternative": np.tile([f"a{place}" for place in range(4)], sets),
+        "chosen": (np.arange(4) == taken[:, None]).astype(int).ravel(),
+    }
+    return pd.DataFrame(index).assign(**dict(zip("xyz", features.reshape(-1, 3).T, strict=True)))
+
+
 def _many_votes(seed: int, quick: bool) -> pd.DataFrame:
     return votes(1_000, 1, 1_000_000 // (SMALLER if quick else 1), seed)
 
@@ -148,6 +183,79 @@ def crowdkit_labels(name: str, seed: int, quick: bool) -> dict[str, Any]:
     def call() -> dict[str, Any]:
         getattr(aggregation, name)().fit_predict(frame)
         return {"said": "classes and errors alone"}
+
+    return twice(call)
+
+
+def raters_rankings(seed: int, quick: bool) -> dict[str, Any]:
+    """Plackett and Luce's model by PGEM."""
+    import raters as rt
+
+    frame = rankings(5_000 // (SMALLER if quick else 1), seed)
+    read = partial(rt.Rankings.from_wide, frame, places=["place *"], unranked="not offered")
+    return twice(lambda: _fitted(rt.PlackettLuce(), read, rt.PGEM()))
+
+
+def choix_rankings(seed: int, quick: bool) -> dict[str, Any]:
+    """choix's solver, which gives strengths without intervals."""
+    import choix
+
+    frame = rankings(5_000 // (SMALLER if quick else 1), seed)
+
+    def call() -> dict[str, Any]:
+        choix.ilsr_rankings(200, frame.to_numpy().tolist(), alpha=1e-3)
+        return {"said": "strengths alone"}
+
+    return twice(call)
+
+
+def raters_responses(seed: int, quick: bool) -> dict[str, Any]:
+    """The model of two parameters by PGEM."""
+    import raters as rt
+
+    frame = responses(5_000 // (SMALLER if quick else 1), seed)
+    read = partial(rt.Responses.from_wide, frame, columns=["item *"])
+    return twice(lambda: _fitted(rt.models.TwoPL(), read, rt.PGEM()))
+
+
+def girth_responses(seed: int, quick: bool) -> dict[str, Any]:
+    """girth's marginal likelihood, which gives parameters of items without intervals."""
+    import girth
+
+    answers = responses(5_000 // (SMALLER if quick else 1), seed).to_numpy().T
+
+    def call() -> dict[str, Any]:
+        girth.twopl_mml(answers)
+        return {"said": "parameters of items alone"}
+
+    return twice(call)
+
+
+def raters_choices(is_mixed: bool, seed: int, quick: bool) -> dict[str, Any]:
+    """A logit by PGEM, or a mixed one by the default back-end."""
+    import raters as rt
+
+    frame = choices(5_000 // (SMALLER if quick else 1), float(is_mixed), seed)
+    roles = {"set": "set", "alternative": "alternative", "chosen": "chosen", "annotator": "person"}
+    read = partial(rt.Choices.from_frame, frame, features=list("xyz"), **roles)
+    if is_mixed:
+        return twice(lambda: _fitted(rt.models.MixedLogit(), read))
+    return twice(lambda: _fitted(rt.models.MultinomialLogit(), read, rt.PGEM()))
+
+
+def xlogit_choices(is_mixed: bool, seed: int, quick: bool) -> dict[str, Any]:
+    """xlogit's maximum likelihood, simulated for mixed logits, with standard errors."""
+    import xlogit
+
+    frame = choices(5_000 // (SMALLER if quick else 1), float(is_mixed), seed)
+    given = {"alts": frame["alternative"], "ids": frame["set"], "varnames": list("xyz")}
+    if is_mixed:
+        given |= {"panels": frame["person"], "randvars": dict.fromkeys("xyz", "n"), "n_draws": 500}
+
+    def call() -> dict[str, Any]:
+        model = xlogit.MixedLogit() if is_mixed else xlogit.MultinomialLogit()
+        model.fit(X=frame[list("xyz")], y=frame["chosen"], verbose=0, **given)
+        return {"said": "standard errors"}
 
     return twice(call)
 
@@ -246,6 +354,38 @@ LINES = {
         "200,000 items, 2,000 annotators, 10⁶ labels",
         raters_labels,
         "labels-crowdkit",
+    ),
+    "rankings-choix": Line("choix `ilsr_rankings`", "5,000 × 10 of 200 items", choix_rankings),
+    "rankings": Line(
+        "`rt.fit(rt.PlackettLuce(), rankings, rt.PGEM())`",
+        "the same",
+        raters_rankings,
+        "rankings-choix",
+    ),
+    "responses-girth": Line("girth `twopl_mml`", "5,000 people × 40 items", girth_responses),
+    "responses": Line(
+        "`rt.fit(rt.models.TwoPL(), responses, rt.PGEM())`",
+        "the same",
+        raters_responses,
+        "responses-girth",
+    ),
+    "choices-xlogit": Line(
+        "xlogit `MultinomialLogit`", "5,000 sets × 4", partial(xlogit_choices, False)
+    ),
+    "choices": Line(
+        "`rt.fit(rt.models.MultinomialLogit(), choices, rt.PGEM())`",
+        "the same",
+        partial(raters_choices, False),
+        "choices-xlogit",
+    ),
+    "mixed-xlogit": Line(
+        "xlogit `MixedLogit`, 500 draws", "500 people × 10 × 4", partial(xlogit_choices, True)
+    ),
+    "mixed": Line(
+        "`rt.fit(rt.models.MixedLogit(), choices)`",
+        "the same",
+        partial(raters_choices, True),
+        "mixed-xlogit",
     ),
     "sampled": Line(
         '`rt.fit(rt.ExtendedBTL("signed"), votes)`',

@@ -11,6 +11,7 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Int
 from numpyro.distributions import constraints
 
+from raters.distributions.rows import computed_once, log_sigmoid
 from raters.errors.validation import checked
 
 Drawn = Int[Array, "*sample row true_class"]
@@ -61,12 +62,11 @@ class ConfusedLabel(dist.Distribution):
 
     def table(self) -> Float[Array, "label annotator true_class"]:
         """Return the log-probability of each label by each annotator under each true class."""
-        return jnp.log(jnp.moveaxis(self.probs, -1, 0))
+        return computed_once(jnp.log(jnp.moveaxis(self.probs, -1, 0)))
 
     def log_prob(self, value: Int[Array, "row 1"], intermediates: Any = None) -> PerLabel:
         """Return the log-probability of each label under each true class."""
-        by_label = jnp.swapaxes(jnp.log(self.probs), -1, -2)
-        return by_label[self.annotator, value[..., 0]]
+        return self.table()[value[..., 0], self.annotator]
 
     def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Drawn:
         """Draw a label for each row and each true class that it might have."""
@@ -114,8 +114,8 @@ class RightOrWrongLabel(dist.Distribution):
             assert self.annotator is not None
             wrong_label = jnp.clip(value - (value > classes), 0, self.num_classes - 2)
             log_wrong = jnp.log(self.wrong)[self.annotator[:, None], classes, wrong_label]
-        is_right, right = value == classes, jax.nn.log_sigmoid(self.logits)
-        return jnp.where(is_right, right, jax.nn.log_sigmoid(-self.logits) + log_wrong)
+        right, wrong = computed_once((log_sigmoid(self.logits), log_sigmoid(-self.logits)))
+        return jnp.where(value == classes, right, wrong + log_wrong)
 
     def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Drawn:
         """Draw a label for each row and each true class that it might have."""

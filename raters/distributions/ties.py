@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Num
 from numpyro.distributions import constraints
 
 from raters.distributions.choices import NOT_OFFERED, Orders
+from raters.distributions.rows import log_sigmoid
 
 #: Outcomes of a vote, in the order of the log-probabilities: the first side, a tie, the second.
 OUTCOMES = (1.0, 0.5, 0.0)
@@ -87,9 +88,7 @@ class RaoKupper(TiedVotes):
         return self.propensity + jnp.logaddexp(jnp.log(2.0), self.propensity)
 
     def log_probs(self) -> Float[Array, "*batch outcome"]:
-        first, second = (
-            jax.nn.log_sigmoid(side - self.threshold) for side in (self.logits, -self.logits)
-        )
+        first, second = (log_sigmoid(side - self.threshold) for side in (self.logits, -self.logits))
         return jnp.stack([first, self.log_factor() + first + second, second], -1)
 
 

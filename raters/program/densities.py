@@ -85,9 +85,8 @@ def class_weights(model: Model[Any], data: Any, values: Values) -> jax.Array:
 @partial(jax.jit, static_argnums=0)
 def class_probs(model: Model[Any], data: Any, draws: Values) -> jax.Array:
     """Probability of each class of each unit given its judgements, under each draw."""
-    return jax.lax.map(
-        lambda values: responsibility(model, data, values).astype(jnp.float32), draws
-    )
+    each = partial(responsibility, model, data)
+    return jax.lax.map(lambda values: each(values).astype(jnp.float32), draws)
 
 
 def left_out_responsibility(model: Model[Any], data: Any, values: Values) -> jax.Array:

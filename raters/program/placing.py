@@ -47,15 +47,16 @@ def placed(data: Any, mesh: Mesh | None = None) -> Any:
 
 
 def of_few_sizes(program: Any) -> Any:
-    """Data on a device, in one of few numbers of rows, so that data of like size find functions
-    that are compiled already."""
+    """Data on a device, in one of few sizes: those of like size find functions compiled already."""
     if program.is_joint:
         parts = tuple(of_few_sizes(program.parts[name]) for name in program.data.part_names)
         return dataclasses.replace(program.data, parts=parts)
     rows = program.data.num_rows
     if program.mesh is not None or program.data.unit != program.data.row:
         return program.placed()
-    return placed(_padded(program.data, 1 << max(rows.bit_length() - _DIGITS, 0)))
+    data = _padded(program.data, 1 << max(rows.bit_length() - _DIGITS, 0))
+    # Neighbours among sorted rows add to the same entry, and would wait for each other.
+    return placed(data.rows(np.random.default_rng(0).permutation(data.num_rows)))
 
 
 def _padded(data: Any, parts: int) -> Any:

@@ -407,10 +407,8 @@ def _dims(name: str, site: dict[str, Any], number: int) -> tuple[str, ...]:
     """Names of a site's axes: its plates', then those that it declares for its events."""
     event = site["fn"].event_dim
     by_axis = {frame.dim: frame.name for frame in site["cond_indep_stack"]}
-    batch = tuple(
-        by_axis.get(axis, f"{name}_dim_{axis - event + number}")
-        for axis in range(event - number, 0)
-    )
+    own = range(event - number, 0)
+    batch = tuple(by_axis.get(axis, f"{name}_dim_{axis - event + number}") for axis in own)
     declared = tuple(site["infer"].get("event_dims", ()))
     return batch + (declared or tuple(f"{name}_dim_{number + axis}" for axis in range(-event, 0)))
 

@@ -18,6 +18,7 @@ from numpyro.distributions.truncated import LeftTruncatedDistribution, TwoSidedT
 from numpyro.infer.reparam import Reparam
 
 from raters.distributions.correlated import unwrapped
+from raters.distributions.rows import computed_once
 from raters.model import Model
 
 _NORMAL = dist.Normal, dist.MultivariateNormal
@@ -72,7 +73,7 @@ class _Whitened(Reparam):  # type: ignore[misc]
         assert obs is None
         of_white = dist.Normal(0.0, 1.0).expand(fn.shape()).to_event(fn.event_dim)
         drawn = numpyro.sample(white_name(name), of_white, infer={"white": True})
-        return None, coloured(unwrapped(fn), drawn)
+        return None, computed_once(coloured(unwrapped(fn), drawn))
 
 
 def white_name(site: str) -> str:

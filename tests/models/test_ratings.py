@@ -109,8 +109,8 @@ def test_a_fine_scale_tells_whom_to_follow() -> None:
     score = np.round(50 + 12 * quality[page] + noise[rater] * rng.normal(size=300)).clip(0, 100)
     table = pd.DataFrame({"page": page, "rater": rater, "score": score.astype(int)})
     ratings = rt.Ratings.from_frame(table, item="page", annotator="rater", rating="score")
-    nuts = rt.NUTS(draws=200, warmup=300, chains=1)
-    result = rt.fit(rt.models.FineScale(), ratings, nuts, seed=0, progress=False)
+    hmc = rt.HMC(draws=200, chains=1)
+    result = rt.fit(rt.models.FineScale(), ratings, hmc, seed=0, progress=False)
     reward = result.posterior["reward"].mean(("chain", "draw")).to_series()[range(60)]
     mean = table.groupby("page")["score"].mean()
     assert spearmanr(reward, quality).statistic > spearmanr(mean, quality).statistic + 0.05

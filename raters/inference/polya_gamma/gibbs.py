@@ -264,9 +264,7 @@ class PGGibbs(base.Backend):
 
     def why_not(self, program: Program[Any]) -> str | None:
         """Refuse models without blocks, and distributions that augmentation does not cover."""
-        if reason := super().why_not(program):
-            return reason
-        if reason := plans.why_not(program):
+        if reason := super().why_not(program) or plans.why_not(program):
             return reason
         if chooses(program):
             return None
@@ -282,12 +280,7 @@ class PGGibbs(base.Backend):
     ) -> base.Draws:
         """Run the chains."""
         if chooses(program):
-            own = HMC(
-                draws=self.draws,
-                warmup=max(self.warmup, 1),
-                chains=self.chains,
-                longest=self.longest,
-            )
+            own = HMC(self.draws, max(self.warmup, 1), self.chains, self.longest)
             return own.run(program, key, start=start, progress=progress, thin=self.thin)
         with jax.enable_x64(True):
             cold, starts, rngs = starts_of(program, key, start, self.chains)

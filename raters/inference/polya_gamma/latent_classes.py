@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from raters.distributions import RowMixture
 from raters.distributions.correlated import unwrapped
 from raters.distributions.labels import TypeMixture, log_beta
+from raters.distributions.rows import computed_once
 from raters.inference.arrays import Classes, PerDraw, PerRow, Rng, Scalar, Sites
 from raters.inference.polya_gamma import augmentation
 from raters.model import Model, Values
@@ -30,6 +31,8 @@ OF_MIXTURE = 3
 COUNTED = dist.Dirichlet, dist.Beta, TypeMixture
 # Smallest probability of a mode, so that its logarithm is finite.
 LEAST = 1e-12
+# Least Gamma variable, and largest probability that is drawn, so that log-odds are finite.
+_LEAST_GAMMA, _LARGEST = 1e-300, 1 - 1e-16
 
 
 @partial(jax.jit, static_argnums=0)
@@ -56,7 +59,14 @@ def drawn(model: Model[Any], data: Any, values: Values, key: Array) -> Classes:
             "GroupedMixture(repeats=...) has groups that stand for several, each with a class of"
             " its own; write them out to draw classes"
         )
-    return jax.nn.one_hot(jax.random.categorical(key, joint), joint.shape[-1], dtype=joint.dtype)
+    return jax.nn.one_hot(categorical(key, joint), joint.shape[-1], dtype=joint.dtype)
+
+
+def categorical(key: Array, logits: Array) -> Array:
+    """Draw a place along the last axis by one uniform number; JAX draws one for each place."""
+    shares = jnp.cumsum(computed_once(jax.nn.softmax(logits)), axis=-1)
+    level = jax.random.uniform(key, (*logits.shape[:-1], 1), logits.dtype) * shares[..., -1:]
+    return (shares <= level).sum(-1)
 
 
 def _number_of_each(
@@ -207,22 +217,20 @@ def sampled(fn: Any, parameters: Parameters, key: Array) -> Array:
         parameters = (given,) if fn.event_shape else (given[..., 0], given[..., 1])
     whole = len(parameters) == 1
     drawn = augmentation.gamma(key, parameters[0] if whole else jnp.stack(parameters, -1))
-    return _normalised(drawn, whole)
-
-
-def _normalised(drawn: Any, whole: bool) -> Any:
-    """Return Gamma variables as a Dirichlet variable, or as the first entry of one."""
-    drawn = drawn.clip(1e-300)
+    drawn = drawn.clip(_LEAST_GAMMA)
     probs = drawn / drawn.sum(-1, keepdims=True)
-    # Below 1, so that log-odds are finite.
-    return probs if whole else probs[..., 0].clip(max=1 - 1e-16)
+    return probs if whole else probs[..., 0].clip(max=_LARGEST)
 
 
 def sampled_on_host(parameters: Parameters, number: int, rng: Rng) -> PerDraw:
     """Draw so many times from a Dirichlet or Beta conditional by NumPy, which is faster."""
     whole = len(parameters) == 1
     shape = np.asarray(parameters[0]) if whole else np.stack(parameters, -1)
-    return _normalised(rng.standard_gamma(shape, (number, *shape.shape)), whole)
+    drawn = rng.standard_gamma(shape, (number, *shape.shape))
+    # In place, since they may be many.
+    np.maximum(drawn, _LEAST_GAMMA, out=drawn)
+    drawn /= np.einsum("...i->...", drawn)[..., None]
+    return drawn if whole else drawn[..., 0].clip(max=_LARGEST)
 
 
 def moved(model: Model[Any], data: Any, values: Values, sites: Sites, key: Array) -> Values:

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from raters.errors import NotConjugateError
 from raters.inference.arrays import Classes
+from raters.inference.polya_gamma.latent_classes import categorical
 from raters.inference.polya_gamma.rows import indices
 from raters.model import Model, Values, local_sites
 from raters.program import Program, trace
@@ -43,9 +44,9 @@ def drawn(
     unit = jnp.zeros(current.size, int).at[entry].set(mixture.group[:, None])
     mean = jax.nn.logsumexp(each, axis=0) - jnp.log(_POOL)
     joint = mixture.weighed(jax.ops.segment_sum(mean, unit, mixture.num_groups))
-    classes = jax.random.categorical(class_key, joint)
+    classes = categorical(class_key, joint)
     of_class = jnp.take_along_axis(each, classes[unit][None, :, None], axis=2)[..., 0]
-    place = jax.random.categorical(place_key, of_class, axis=0)
+    place = categorical(place_key, of_class.T)
     entries = jnp.take_along_axis(pool.reshape(_POOL, -1), place[None], axis=0)
     one_hot = jax.nn.one_hot(classes, joint.shape[-1], dtype=joint.dtype)
     return entries.reshape(current.shape), one_hot
@@ -69,10 +70,8 @@ def check(program: Program[Any], values: Values) -> None:
             raise NotConjugateError(f"{name}, and enters the logits by {len(found)} indices, not 1")
         entry = np.asarray(found[0]).reshape(data.num_rows, -1)
         unit = np.broadcast_to(np.asarray(data.group)[:, None], entry.shape)
-        low, high = (
-            np.full(np.size(values[site]), data.num_units),
-            np.full(np.size(values[site]), -1),
-        )
+        size = np.size(values[site])
+        low, high = np.full(size, data.num_units), np.full(size, -1)
         np.minimum.at(low, entry, unit)
         np.maximum.at(high, entry, unit)
         if (wrong := np.flatnonzero(high > low)).size:

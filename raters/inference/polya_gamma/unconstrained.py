@@ -23,6 +23,7 @@ from numpyro.distributions.transforms import (
 )
 
 from raters.distributions.normals import ScaledReal
+from raters.distributions.rows import computed_once
 from raters.inference.arrays import Flat, Scalar, Sites
 from raters.inference.polya_gamma.rows import split
 from raters.model import Model, Values
@@ -109,8 +110,7 @@ def sites_at(supports: Supports, like: Values, flat: Flat) -> tuple[Values, Scal
     """Return the sites at unconstrained coordinates, and the log volume element there."""
     each = coordinates_of(supports, like, flat)
     values, volume = placed(supports, {name: each[name] for name in supports})
-    # Compiled into the reading of rows, an entry would be computed anew for each of them.
-    return jax.lax.optimization_barrier(values), volume
+    return computed_once(values), volume
 
 
 @partial(jax.jit, static_argnums=0)

@@ -15,6 +15,7 @@ from scipy.optimize import linear_sum_assignment
 
 from raters.distributions import ConfusedLabel, GroupedMixture
 from raters.distributions.labels import RightOrWrongLabel
+from raters.distributions.rows import computed_once
 from raters.errors import Reason
 from raters.judgements.connection import judges_by_part, part_of
 from raters.judgements.labels import Labels
@@ -169,8 +170,7 @@ def switched(draws: Values, responsibility: ClassProbs | None, data: Labels) -> 
         names = data.classes
         listing = ", ".join(f"{names[row]} is called {names[columns[row]]}" for row in moved)
         # Known truths identify these classes, whatever the crowd calls them.
-        known = set(moved) <= anchored
-        return (worded("switched", chain=chain, listing=listing, known=known),)
+        return (worded("switched", chain=chain, listing=listing, known=set(moved) <= anchored),)
     return ()
 
 
@@ -246,8 +246,8 @@ class AccuracyModel(LabelModel):
 
     def labels(self, data: Labels) -> dist.Distribution:
         accuracy = self.accuracy(data)
-        logits = (jnp.log(accuracy) - jnp.log1p(-accuracy))[data.annotator][:, None]
-        return RightOrWrongLabel(logits, data.num_classes)
+        logits = computed_once(jnp.log(accuracy) - jnp.log1p(-accuracy))
+        return RightOrWrongLabel(logits[data.annotator][:, None], data.num_classes)
 
     def start_labels(self, data: Labels) -> Values:
         return {"accuracy": start_accuracy(data)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -14,6 +13,7 @@ from jaxtyping import Array, Float
 from scipy.special import logit
 
 from raters.distributions.normals import OrderedNormal
+from raters.distributions.rows import log_sigmoid
 from raters.judgements.answers import GradedResponses
 from raters.model import Values
 from raters.models.on_nodes import OnScale
@@ -91,7 +91,7 @@ class GradedResponse(OnScale[GradedResponses]):
 
 def level_log_probs(above: Float[Array, "*row step"]) -> Float[Array, "*row level"]:
     """Log-probability of each level, from the log-odds of a response at or above each step."""
-    passed, failed = jax.nn.log_sigmoid(above), jax.nn.log_sigmoid(-above)
+    passed, failed = log_sigmoid(above), log_sigmoid(-above)
     apart = jnp.log(-jnp.expm1(jnp.minimum(above[..., 1:] - above[..., :-1], -1e-12)))
     middle = passed[..., :-1] + failed[..., 1:] + apart
     return jnp.concatenate([failed[..., :1], middle, passed[..., -1:]], -1)
