@@ -154,7 +154,7 @@ def _cumulated(sites: Values, num_annotators: int) -> Float[Array, "annotator le
     own = jnp.broadcast_to(shared, (num_annotators, len(shared)))
     if "threshold_deviation" in sites:
         own = own + sites["threshold_deviation"]
-    return jnp.concatenate([jnp.zeros((num_annotators, 1)), jnp.cumsum(own, -1)], -1)
+    return jnp.pad(jnp.cumsum(own, -1), ((0, 0), (1, 0)))
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,8 @@ class _Whitened(Reparam):  # type: ignore[misc]
         assert obs is None
         of_white = dist.Normal(0.0, 1.0).expand(fn.shape()).to_event(fn.event_dim)
         drawn = numpyro.sample(white_name(name), of_white, infer={"white": True})
-        return None, computed_once(coloured(unwrapped(fn), drawn))
+        # Constants of a prior do not widen numbers in single precision.
+        return None, computed_once(coloured(unwrapped(fn), drawn).astype(drawn.dtype))
 
 
 def white_name(site: str) -> str:

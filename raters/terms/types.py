@@ -59,7 +59,8 @@ class Guessers(Term):
         return sample_weight(jnp.array(_SHARES))
 
     def sample(self, data: Comparisons) -> Float[Array, " type"]:
-        return jnp.array(list(DIRECTIONS.values()))
+        # Whole numbers, which do not widen rewards in single precision.
+        return jnp.array(list(DIRECTIONS.values()), int)
 
     def start(self, data: Comparisons) -> Values:
         return {"type_weight": jnp.asarray(np.array(_SHARES) / sum(_SHARES))}

@@ -101,7 +101,7 @@ def placed(supports: Supports, coordinates: Values) -> tuple[Values, Scalar]:
     values, volume = {}, jnp.zeros(())
     for name, coordinate in coordinates.items():
         transform = biject_to(supports[name])
-        values[name] = transform(coordinate)
+        values[name] = transform(coordinate).astype(coordinate.dtype)
         volume += transform.log_abs_det_jacobian(coordinate, values[name]).sum()
     return values, volume
 
