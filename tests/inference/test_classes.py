@@ -12,12 +12,13 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from scipy.stats import chisquare, gamma, kstest
 
 import raters as rt
 from raters.distributions import ConfusedLabel, GroupedMixture
 from raters.distributions.labels import RightOrWrongLabel
 from raters.errors import NotConjugateError
-from raters.inference.polya_gamma import latent_classes
+from raters.inference.polya_gamma import augmentation, latent_classes
 
 
 @pytest.fixture(autouse=True)
@@ -48,9 +49,8 @@ def label_counts(data, classes) -> np.ndarray:
     class, label)."""
     counts = np.zeros((4, 3, 3))
     for row in range(data.num_rows):
-        counts[data.annotator[row], :, data.label[row]] += (
-            data.count[row] * classes[data.group[row]]
-        )
+        weight = data.count[row] * classes[data.group[row]]
+        counts[data.annotator[row], :, data.label[row]] += weight
     return counts
 
 
@@ -64,10 +64,8 @@ def right_counts(data, classes) -> tuple[np.ndarray, np.ndarray]:
 def read(model, data, classes, site: str) -> tuple[np.ndarray, ...]:
     """The parameters of a site's conditional, read from the program."""
     start = {name: jnp.asarray(value, float) for name, value in model.start(data).items()}
-    return tuple(
-        np.asarray(part)
-        for part in latent_classes.parameters(model, data, start, jnp.asarray(classes), site)
-    )
+    found = latent_classes.parameters(model, data, start, jnp.asarray(classes), site)
+    return tuple(map(np.asarray, found))
 
 
 def test_confusion_counts_labels_after_prior_and_record(data, classes) -> None:
@@ -76,9 +74,8 @@ def test_confusion_counts_labels_after_prior_and_record(data, classes) -> None:
     model = rt.DawidSkene(diagonal=4.0, off_diagonal=0.5)
     np.testing.assert_allclose(read(model, data, classes, "confusion")[0], expected, rtol=1e-9)
     pooled = read(rt.models.Pooled(diagonal=4.0, off_diagonal=0.5), data, classes, "confusion")[0]
-    np.testing.assert_allclose(
-        pooled, prior + (data.record + label_counts(data, classes)).sum(0), rtol=1e-9
-    )
+    summed = prior + (data.record + label_counts(data, classes)).sum(0)
+    np.testing.assert_allclose(pooled, summed, rtol=1e-9)
 
 
 def test_accuracies_count_right_and_wrong(data, classes) -> None:
@@ -88,6 +85,22 @@ def test_accuracies_count_right_and_wrong(data, classes) -> None:
     one, other = read(rt.models.OneCoin(right=3.0, wrong=0.5), data, classes, "accuracy")
     np.testing.assert_allclose(one, 3.0 + past_right + right, rtol=1e-9)
     np.testing.assert_allclose(other, 0.5 + past_wrong + wrong, rtol=1e-9)
+
+
+def test_classes_are_drawn_as_often_as_they_are_probable() -> None:
+    """Impossible ones never. False alarm: 1e-4."""
+    probs = np.array([0.0, 0.2, 0.5, 0.3, 0.0])
+    logits = jnp.broadcast_to(jnp.log(probs), (40_000, 5))
+    counts = np.bincount(latent_classes.categorical(jax.random.key(0), logits), minlength=5)
+    assert counts[probs == 0].sum() == 0
+    assert chisquare(counts[1:4], 40_000 * probs[1:4]).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("shape", [0.2, 1.0, 40.0])
+def test_gamma_variables_have_their_distribution(shape: float) -> None:
+    """False alarm: 1e-4 each."""
+    drawn = augmentation.gamma(jax.random.key(1), jnp.full(20_000, shape))
+    assert kstest(drawn, gamma(shape).cdf).pvalue > 1e-4
 
 
 SUMMED_OUT = {"unit": "item", "latent_class": "true_class"}
@@ -129,9 +142,8 @@ class Written(rt.Model[rt.Labels]):
 @pytest.mark.parametrize("way", ["plates", "expanded, then an event", "an event within a plate"])
 def test_priors_are_read_however_they_are_written(way, labelled, classes) -> None:
     expected = np.array([2.0, 1.0, 0.5]) + label_counts(labelled, classes)
-    np.testing.assert_allclose(
-        read(Written(way), labelled, classes, "confusion")[0], expected, rtol=1e-10
-    )
+    (found,) = read(Written(way), labelled, classes, "confusion")
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
 @dataclass(frozen=True)

@@ -42,20 +42,15 @@ def test_with_all_truths_known_confusion_is_counts(fit_quietly) -> None:
     labels, truth = crowd()
     known = labels.with_truth(dict(zip(labels.items, truth.tolist(), strict=True)))
     counts = counted(labels, truth)
-    found = mode(
-        fit_quietly(rt.DawidSkene(diagonal=1.0, off_diagonal=1.0), known, rt.PGEM(draws=0))
-    )
-    np.testing.assert_allclose(
-        found["confusion"], counts / counts.sum(-1, keepdims=True), atol=1e-10
-    )
+    flat = {"diagonal": 1.0, "off_diagonal": 1.0}
+    found = mode(fit_quietly(rt.DawidSkene(**flat), known, rt.PGEM(draws=0)))
+    shares = counts / counts.sum(-1, keepdims=True)
+    np.testing.assert_allclose(found["confusion"], shares, atol=1e-10)
     np.testing.assert_allclose(found["prevalence"], np.bincount(truth) / len(truth), atol=1e-10)
-    pooled = mode(
-        fit_quietly(rt.models.Pooled(diagonal=1.0, off_diagonal=1.0), known, rt.PGEM(draws=0))
-    )
+    pooled = mode(fit_quietly(rt.models.Pooled(**flat), known, rt.PGEM(draws=0)))
     total = counts.sum(0)
-    np.testing.assert_allclose(
-        pooled["confusion"], total / total.sum(-1, keepdims=True), atol=1e-10
-    )
+    shares = total / total.sum(-1, keepdims=True)
+    np.testing.assert_allclose(pooled["confusion"], shares, atol=1e-10)
 
 
 # ---------------------------------------------------------------------- models within other models
