@@ -1,9 +1,9 @@
 """Samplers of each kind of judgement: CPU seconds, R-hat and effective draws.
 
 Reads lsat6, verbagg, senate90, country_population and dog_spectral from the folder named by --data.
-Seconds are of the second fit in the process, or of the first where that takes minutes; diagnostics
-are the worst of all parameters. Chains go on until they have mixed. `raters.inference.defaults`
-chooses by these numbers.
+Seconds are of the second fit in the process, or of the first, which compiles, where that takes more
+than 90; diagnostics are the worst of all parameters. Chains go on until they have mixed.
+`raters.inference.defaults` chooses by these numbers.
 """
 
 from __future__ import annotations
@@ -85,6 +85,8 @@ def row(name: str, model: Any, data: Any, backend: Any, seed: int) -> list[Any]:
             break
     mixing = result.attrs["max_rhat"], result.attrs["min_ess"], result.attrs.get("divergences", 0)
     default = " (default)" if backend == default_backend(rt.program.Program(model, data)) else ""
+    if own_seed == seed:
+        default += ", first fit"
     numbers = [name, type(model).__name__, f"{type(backend).__name__}{default}", seconds, *mixing]
     print(*numbers, file=sys.stderr, flush=True)
     return numbers

@@ -80,7 +80,8 @@ def responses(people: int, seed: int) -> pd.DataFrame:
     slope, difficulty = rng.uniform(0.5, 2.0, 40), rng.normal(size=40)
     chance = expit(slope * (rng.normal(size=(people, 1)) - difficulty))
     right = (rng.random((people, 40)) < chance).astype(int)
-    return pd.DataFrame(right, columns=[f"item {place}" for place in range(40)])
+    frame = pd.DataFrame(right, columns=[f"item {place}" for place in range(40)])
+    return frame.assign(person=np.arange(people))
 
 
 def choices(sets: int, spread: float, seed: int) -> pd.DataFrame:
@@ -214,7 +215,7 @@ def raters_responses(seed: int, quick: bool) -> dict[str, Any]:
     import raters as rt
 
     frame = responses(5_000 // (SMALLER if quick else 1), seed)
-    read = partial(rt.Responses.from_wide, frame, columns=["item *"])
+    read = partial(rt.Responses.from_wide, frame, person="person", columns=["item *"])
     return twice(lambda: _fitted(rt.models.TwoPL(), read, rt.PGEM()))
 
 
@@ -222,10 +223,10 @@ def girth_responses(seed: int, quick: bool) -> dict[str, Any]:
     """girth's marginal likelihood, which gives parameters of items without intervals."""
     import girth
 
-    answers = responses(5_000 // (SMALLER if quick else 1), seed).to_numpy().T
+    frame = responses(5_000 // (SMALLER if quick else 1), seed)
 
     def call() -> dict[str, Any]:
-        girth.twopl_mml(answers)
+        girth.twopl_mml(frame.filter(like="item").to_numpy().T)
         return {"said": "parameters of items alone"}
 
     return twice(call)
@@ -254,7 +255,8 @@ def xlogit_choices(is_mixed: bool, seed: int, quick: bool) -> dict[str, Any]:
 
     def call() -> dict[str, Any]:
         model = xlogit.MixedLogit() if is_mixed else xlogit.MultinomialLogit()
-        model.fit(X=frame[list("xyz")], y=frame["chosen"], verbose=0, **given)
+        columns, taken = frame[list("xyz")], frame["chosen"]
+        model.fit(X=columns, y=taken, fit_intercept=True, verbose=0, **given)
         return {"said": "standard errors"}
 
     return twice(call)

@@ -141,9 +141,8 @@ def test_a_result_is_read_back_and_names_its_function(fitted, tmp_path):
         again = opened.load()
     assert rt.fitting.result.model_of(again) == MIXED
     one, other = (rt.log_likelihood(MIXED, result) for result in (again, fitted))
-    np.testing.assert_allclose(
-        one["log_likelihood"]["y"].values, other["log_likelihood"]["y"].values, rtol=1e-6
-    )
+    densities = (result["log_likelihood"]["y"].values for result in (one, other))
+    np.testing.assert_allclose(*densities, rtol=1e-6)
     again.attrs["model"] = again.attrs["model"].replace(":mixed", ":forgotten")
     with pytest.raises(SettingError, match=r":forgotten is not known here; pass the model itself"):
         rt.fitting.result.model_of(again)

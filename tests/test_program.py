@@ -16,6 +16,7 @@ import raters as rt
 from raters.distributions import Votes
 from raters.errors import SettingError
 from raters.inference.defaults import default_backend, short_backend
+from raters.program import placing
 from raters.testing import check_model
 from tests import hand
 
@@ -192,3 +193,18 @@ def test_short_chains_are_of_the_default_sampler(tiny):
     squared, btl = (rt.program.Program(one, tiny) for one in (Squared(), rt.BTL()))
     assert isinstance(short_backend(squared), rt.HMC)
     assert short_backend(btl).draws < default_backend(btl).draws
+
+
+def test_data_of_few_sizes_are_the_same_judgements(monkeypatch) -> None:
+    """In another order, rows of count 0 behind; where a site has an entry of each, in theirs."""
+    sets, _ = rt.datasets.choice_crowd(61, 3, seed=2)  # 183, filled up to 192.
+    program = rt.program.Program(rt.models.MultinomialLogit(), sets)
+    moved = placing.of_few_sizes(program)
+    np.testing.assert_array_equal(moved.weight, np.arange(192) < 183)
+    order, others = np.argsort(sets.features[:, 0, 0]), np.argsort(moved.features[:183, 0, 0])
+    assert (order != others).any()
+    for name in ("chosen", "offered", "features", "annotator"):
+        columns = getattr(moved, name)[others], getattr(sets, name)[order]
+        np.testing.assert_allclose(*columns, rtol=1e-6)
+    monkeypatch.setitem(vars(program), "axes", {"set"})
+    np.testing.assert_array_equal(placing.of_few_sizes(program).chosen, sets.chosen)

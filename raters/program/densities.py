@@ -112,15 +112,13 @@ def left_out_log_probs(model: Model[Any], data: Any, values: Values) -> jax.Arra
     of_units = isinstance(site["fn"], GroupedMixture) and not isinstance(site["fn"], RowMixture)
     if rows.shape[1] == 1 and not of_units:
         return rows[:, 0]
-    share = left_out_responsibility(model, data, values)
-    return jax.nn.logsumexp(rows, axis=-1, b=share)
+    return jax.nn.logsumexp(rows, axis=-1, b=left_out_responsibility(model, data, values))
 
 
 def answer_probs(model: Model[Any], questions: Any, values: Values) -> jax.Array:
     """Probability of each answer to each question under one draw, given each class summed out."""
     rows, is_whole = questions.num_rows, questions.answer_dtype is np.int32
-    dtype = jnp.int32 if is_whole else jnp.result_type(float)
-    outcomes = jnp.asarray(questions.listed_answers(), dtype)
+    outcomes = jnp.asarray(questions.listed_answers(), jnp.int32 if is_whole else float)
 
     def of(outcome: jax.Array) -> jax.Array:
         site = trace(model, questions.all_answered(outcome), values)[model.observed]
@@ -144,6 +142,4 @@ def _(fn: GroupedMixture, value: jax.Array) -> jax.Array:
     return fn.component_distribution.log_prob(value[:, None])
 
 
-@row_log_probs.register
-def _(fn: RowMixture, value: jax.Array) -> jax.Array:
-    return fn.log_prob(value)[:, None]
+row_log_probs.register(RowMixture, row_log_probs.dispatch(object))

@@ -37,8 +37,7 @@ def placed(data: Any, mesh: Mesh | None = None) -> Any:
     for name, axes in data.arrays().items():
         if (column := getattr(data, name)) is not None:
             sharding = by_row if axes[0] == data.row else _sharding(mesh)
-            array = np.asarray(column)
-            array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype), copy=False)
+            array = np.asarray(column, jax.dtypes.canonicalize_dtype(column.dtype))
             columns[name] = jax.make_array_from_callback(array.shape, sharding, array.__getitem__)
     divided = dataclasses.replace(data, **columns)
     # What a process would have to ask another one for; it is no part of what is compiled.
@@ -51,12 +50,18 @@ def of_few_sizes(program: Any) -> Any:
     if program.is_joint:
         parts = tuple(of_few_sizes(program.parts[name]) for name in program.data.part_names)
         return dataclasses.replace(program.data, parts=parts)
-    rows = program.data.num_rows
-    if program.mesh is not None or program.data.unit != program.data.row:
+    data = program.data
+    if program.mesh is not None or data.unit != data.row or data.row in program.axes:
         return program.placed()
-    data = _padded(program.data, 1 << max(rows.bit_length() - _DIGITS, 0))
-    # Neighbours among sorted rows add to the same entry, and would wait for each other.
-    return placed(data.rows(np.random.default_rng(0).permutation(data.num_rows)))
+    if jax.default_backend() == "cpu":
+        # Neighbours among sorted rows add to the same entry, and would wait for each other. Rows
+        # of count 0 stay behind, whatever their number.
+        chance = np.random.default_rng(0).random(data.num_rows)
+        order = np.argsort(np.where(np.asarray(data.weight) > 0, chance, 1.0), kind="stable")
+        columns = {name: getattr(data, name) for name in data.row_columns()}
+        known = {name: column[order] for name, column in columns.items() if column is not None}
+        data = dataclasses.replace(data, **known)
+    return placed(_padded(data, 1 << max(data.num_rows.bit_length() - _DIGITS, 0)))
 
 
 def _padded(data: Any, parts: int) -> Any:

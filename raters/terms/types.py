@@ -58,7 +58,7 @@ class Guessers(Term):
         """Sample the share of each type."""
         return sample_weight(jnp.array(_SHARES))
 
-    def sample(self, data: Comparisons) -> Float[Array, " type"]:
+    def sample(self, data: Comparisons) -> Int[Array, " type"]:
         # Whole numbers, which do not widen rewards in single precision.
         return jnp.array(list(DIRECTIONS.values()), int)
 

@@ -93,9 +93,8 @@ def test_arviz_takes_it_as_it_is(fitted):
 def test_predict_is_the_model_by_hand():
     probability = rt.predict(SIGNED, signed_result())
     gap = REWARD[:, VOTES.first] - REWARD[:, VOTES.second]
-    np.testing.assert_allclose(
-        probability.values[0], expit(COMPETENCE[:, VOTES.annotator] * gap), atol=1e-5
-    )
+    expected = expit(COMPETENCE[:, VOTES.annotator] * gap)
+    np.testing.assert_allclose(probability.values[0], expected, atol=1e-5)
     assert probability.dims == ("chain", "draw", "comparison")
     assert probability["by"].values.tolist() == [VOTES.annotators[code] for code in VOTES.annotator]
 

@@ -71,9 +71,8 @@ def test_gibbs_goes_on_where_it_stopped(many, fit_quietly):
 def test_the_posterior_is_the_same(reference, tiny, fit_quietly, backend, tolerance):
     warm = fit_quietly(PLAIN, tiny, backend, seed=1, start=reference)
     one, other = (result.posterior["reward"] for result in (reference, warm))
-    np.testing.assert_allclose(
-        other.mean(("chain", "draw")), one.mean(("chain", "draw")), atol=tolerance
-    )
+    means = (each.mean(("chain", "draw")) for each in (other, one))
+    np.testing.assert_allclose(*means, atol=tolerance)
     np.testing.assert_allclose(other.std(("chain", "draw")), one.std(("chain", "draw")), rtol=0.25)
     assert (reference.attrs["warm_start"], warm.attrs["warm_start"]) == (0, 1)
 

@@ -52,9 +52,8 @@ def test_padding_changes_no_draw(case, backend, request, fit_quietly):
         )
     rows = len(data.annotator)
     log_likelihood = padded.log_likelihood[model.observed]
-    np.testing.assert_allclose(
-        log_likelihood[..., :rows], bare.log_likelihood[model.observed], rtol=1e-3, atol=1e-5
-    )
+    expected = bare.log_likelihood[model.observed]
+    np.testing.assert_allclose(log_likelihood[..., :rows], expected, rtol=1e-3, atol=1e-5)
     assert (
         log_likelihood.values[..., rows:] == 0
     ).all() or log_likelihood.shape == bare.log_likelihood[model.observed].shape
