@@ -157,13 +157,13 @@ class State(NamedTuple):
 
     flat: Flat
     key: Array
-    steps: tuple[Array, ...]
+    steps: tuple[Array | np.ndarray, ...]
 
     @classmethod
     def at(cls, flat: Flat, key: Array) -> State:
         """Return the state with a step size that is not adapted yet."""
-        first, zero = jnp.full((), math.log(_FIRST_STEP), float), jnp.zeros((), float)
-        return cls(flat, key, (first, first, zero, jnp.zeros((), int), first))
+        first, zero = np.asarray(math.log(_FIRST_STEP)), np.zeros(())
+        return cls(flat, key, (first, first, zero, np.zeros((), int), first))
 
 
 @partial(
@@ -237,11 +237,11 @@ class Space:
         own = {name: _white(sites, values, name) for name in self.white}
         return unconstrained.flat_of(self.supports, values | own)
 
-    def starts(self, cold: Values, starts: Sequence[Values]) -> Float[Array, "chain coordinate"]:
+    def starts(self, cold: Values, starts: Sequence[Values]) -> Float[np.ndarray, "chain point"]:
         """Return the coordinates of the starts of chains."""
-        found = _flats(self, jax.tree.map(lambda *some: jnp.stack(some), cold, *starts))
+        found = np.asarray(_flats(self, jax.tree.map(lambda *some: np.stack(some), cold, *starts)))
         # On a bound, to rounding, a point has no coordinates.
-        return jnp.where(jnp.isfinite(found), found, found[0])[1:]
+        return np.where(np.isfinite(found), found, found[0])[1:]
 
     @property
     def moves_along(self) -> bool:
@@ -260,7 +260,7 @@ class Space:
         # A point on a bound, to rounding, has no coordinates.
         return jnp.where(follows & jnp.isfinite(there).all(), there, flat)
 
-    def metric(self, points: Float[Array, "point coordinate"], centre: Flat) -> Metric | None:
+    def metric(self, points: Float[np.ndarray, "point coordinate"], centre: Any) -> Metric | None:
         """Return the metric about a centre of the mean curvature at some points; None where it is
         not finite."""
         near, *found = map(np.asarray, _curvatures(self, points))
@@ -308,7 +308,7 @@ def adapt(each: Sequence[Trajectories]) -> None:
     numbers = numbers_of(space.supports, space.like, tuple(space.hyper))
     found, apart = list[tuple[Metric, Any]](), []
     for some in np.split(places, len(each), 1) if space.moves else [places]:
-        own = jnp.asarray(some.reshape(-1, places.shape[2]))
+        own = some.reshape(-1, places.shape[2])
         late = np.linspace(len(own) // 2, len(own) - 1, _POINTS).round().astype(int)
         metric = space.metric(own[late], own.mean(0)) or each[len(found)].metric
         axes = metric.axes(numbers[np.isin(numbers, metric.near)])

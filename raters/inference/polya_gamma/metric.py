@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -51,15 +52,16 @@ class Metric(NamedTuple):
         precision, directions = np.linalg.eigh(full - slope @ across.T)
         size = np.sqrt(np.maximum(precision, _LEAST))
         root, inverse = size[:, None] * directions.T, directions / size
-        given = root, inverse, near, 1 / np.sqrt(diagonal), slope
-        return cls(jnp.asarray(centre), *map(jnp.asarray, given))
+        # On the host: each operation outside of a compiled function is compiled by itself.
+        given: Any = np.asarray(centre), root, inverse, near, 1 / np.sqrt(diagonal), slope
+        return cls(*given)
 
-    def axes(self, numbers: Int[Array, " number"]) -> Float[Array, "near number"]:
+    def axes(self, numbers: Int[Array, " number"]) -> Float[np.ndarray, "near number"]:
         """Return orthonormal directions along which some of the near coordinates move, and all that
         depends on them."""
-        return jnp.linalg.qr(self.inverse[jnp.searchsorted(self.near, numbers)].T)[0]
+        return np.linalg.qr(self.inverse[np.searchsorted(self.near, numbers)].T)[0]
 
-    def stretched(self, axes: Float[Array, "near number"], spread: Any) -> Metric:
+    def stretched(self, axes: Float[np.ndarray, "near number"], spread: Any) -> Metric:
         """Return the metric of places that are so many times as wide along some directions."""
         inverse = self.inverse + (self.inverse @ axes * (spread - 1)) @ axes.T
         root = self.root + (axes * (1 / spread - 1)) @ (axes.T @ self.root)
@@ -86,21 +88,20 @@ class Metric(NamedTuple):
 def near_sites(model: Model[Any], like: Values) -> Sites:
     """Return the sites that together have few coordinates: all but the largest, and vectors of
     single judges."""
-    kept = [name for name in like if name not in own_sites(model)]
-    kept = sorted(kept, key=lambda name: jnp.size(like[name]))
-    most = min(DENSE_LIMIT, _MOST_ENTRIES // sum(map(jnp.size, like.values())))
-    while sum(jnp.size(like[name]) for name in kept) > most:
+    size = {name: jnp.size(value) for name, value in like.items()}
+    kept = sorted((name for name in like if name not in own_sites(model)), key=size.__getitem__)
+    while sum(map(size.__getitem__, kept)) > min(DENSE_LIMIT, _MOST_ENTRIES // sum(size.values())):
         kept.pop()
     return tuple(kept)
 
 
-def numbers_of(supports: Supports, like: Values, names: Sequence[str]) -> Int[Array, " part"]:
+@partial(jax.jit, static_argnums=(0, 2))
+def numbers_of(supports: Supports, like: Values, names: Sites) -> Int[Array, " part"]:
     """Return the places of the coordinates of some sites, in their order."""
     numbers = jnp.arange(float(unconstrained.flat_of(supports, like).size))
     places = unconstrained.coordinates_of(supports, like, numbers)
-    return jnp.sort(
-        jnp.concatenate([jnp.zeros(0), *(jnp.ravel(places[n]) for n in names)]).astype(int)
-    )
+    each = [jnp.ravel(places[name]) for name in names]
+    return jnp.sort(jnp.concatenate([jnp.zeros(0), *each]).astype(int))
 
 
 def curvatures(
