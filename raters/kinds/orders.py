@@ -121,15 +121,16 @@ class OrderCalibration(Calibration):
         stated = of_orders(data, np.concatenate(orders[:2]))
         draws = draws_of(program, result)[0]
         reward = np.asarray(draws[cls.site], float)
-        crowd = reward.mean(0)
-        contradicted = crowd[orders.better] < crowd[orders.worse]
+        crowd, spread = reward.mean(0), reward.std(0)
+        apart = np.hypot(spread[orders.better], spread[orders.worse])
+        # Of two mirrored posteriors the means say nothing; these are three fifths of a normal.
+        contradicted = crowd[orders.better] - crowd[orders.worse] < -0.25 * apart
         if len(trusted):
             orders = stated.joined(orders, trusted, data.num_items, cls.chained)
         known = len(orders.better)
         other = np.zeros(len(reward), bool)
         if "competence" in draws:
-            competence = np.asarray(competences(program, draws), float)
-            other = in_other_world(program, competence)
+            other = in_other_world(program, np.asarray(competences(program, draws), float))
         number = number_of_draws(max(len(stated.better), data.num_items), 1)
         scores = stated.scores(trusted, data.num_items) if known else csr_array((data.num_items, 1))
         drawn, sizes = draw_true_rewards_of_worlds(reward, other, orders, number, rng, scores)
