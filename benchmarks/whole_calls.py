@@ -211,19 +211,19 @@ def choix_rankings(seed: int, quick: bool) -> dict[str, Any]:
 
 
 def raters_responses(seed: int, quick: bool) -> dict[str, Any]:
-    """The model of two parameters by PGEM."""
+    """The model of two parameters by the default back-end."""
     import raters as rt
 
-    frame = responses(5_000 // (SMALLER if quick else 1), seed)
+    frame = responses(1_000 // (SMALLER if quick else 1), seed)
     read = partial(rt.Responses.from_wide, frame, person="person", columns=["item *"])
-    return twice(lambda: _fitted(rt.models.TwoPL(), read, rt.PGEM()))
+    return twice(lambda: _fitted(rt.models.TwoPL(), read))
 
 
 def girth_responses(seed: int, quick: bool) -> dict[str, Any]:
     """girth's marginal likelihood, which gives parameters of items without intervals."""
     import girth
 
-    frame = responses(5_000 // (SMALLER if quick else 1), seed)
+    frame = responses(1_000 // (SMALLER if quick else 1), seed)
 
     def call() -> dict[str, Any]:
         girth.twopl_mml(frame.filter(like="item").to_numpy().T)
@@ -364,12 +364,9 @@ LINES = {
         raters_rankings,
         "rankings-choix",
     ),
-    "responses-girth": Line("girth `twopl_mml`", "5,000 people × 40 items", girth_responses),
+    "responses-girth": Line("girth `twopl_mml`", "1,000 people × 40 items", girth_responses),
     "responses": Line(
-        "`rt.fit(rt.models.TwoPL(), responses, rt.PGEM())`",
-        "the same",
-        raters_responses,
-        "responses-girth",
+        "`rt.fit(rt.models.TwoPL(), responses)`", "the same", raters_responses, "responses-girth"
     ),
     "choices-xlogit": Line(
         "xlogit `MultinomialLogit`", "5,000 sets × 4", partial(xlogit_choices, False)
