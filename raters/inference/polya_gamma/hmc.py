@@ -237,7 +237,7 @@ class Space:
         own = {name: _white(sites, values, name) for name in self.white}
         return unconstrained.flat_of(self.supports, values | own)
 
-    def starts(self, cold: Values, starts: Sequence[Values]) -> Float[np.ndarray, "chain point"]:
+    def starts(self, cold: Values, starts: Sequence[Values]) -> Float[np.ndarray, "_ coordinate"]:
         """Return the coordinates of the starts of chains."""
         found = np.asarray(_flats(self, jax.tree.map(lambda *some: np.stack(some), cold, *starts)))
         # On a bound, to rounding, a point has no coordinates.
